@@ -1,0 +1,47 @@
+"""The command line: parse, call, print. What a command does lives in the part of malmoi it is about."""
+
+import os
+import sys
+
+from cyclopts import App, CycloptsError
+
+from malmoi import __version__
+from malmoi.errors import MalmoiError
+
+app = App(
+    name="malmoi",
+    help="Pre-train, fine-tune and use the BERT family on your own text.",
+    version=__version__,
+    version_flags=["--version"],
+)
+tokenizer_app = App(name="tokenizer", help="Train, extend and examine tokenizers.")
+app.command(tokenizer_app)
+
+# Each command is a module of its own and is imported only when it is asked for.
+app.command("malmoi.cli.check:check", name="check")
+
+
+def main() -> None:
+    """Run the command line. A user's mistake is one sentence on standard error and exit code 2."""
+    # "-" is how people name standard input; the parser would take it for an option.
+    words = ["/dev/stdin" if word == "-" else word for word in sys.argv[1:]]
+    try:
+        app(words, exit_on_error=False, print_error=False)
+    except CycloptsError as mistake:
+        _fail(str(mistake).strip())
+    except MalmoiError as mistake:
+        _fail(str(mistake))
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone; that is its right.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as mistake:
+        where = f"{mistake.filename}: " if mistake.filename else ""
+        _fail(f"{where}{mistake.strerror or mistake}")
+    except KeyboardInterrupt:
+        print("malmoi: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def _fail(sentence: str) -> None:
+    print(f"malmoi: {sentence}", file=sys.stderr)
+    raise SystemExit(2)

@@ -1,0 +1,68 @@
+"""A progress bar with rate and time left: on a terminal a live bar, elsewhere a plain line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+@contextmanager
+def progress(description: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    """Yield `show(done)`: call it with how much of `total` is done; None as total means nobody knows.
+
+    With unit "B" amounts are printed as kB, MB, GB. Everything goes to standard error.
+    """
+    if sys.stderr.isatty():
+        yield from _bar(description, total, unit)
+    else:
+        yield from _lines(description, total, unit)
+
+
+def _bar(description: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(_rate(task.completed, task.elapsed or 0.0, unit), style="progress.data.speed")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), Rate())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _lines(description: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    start = last = time.monotonic()
+
+    def show(done: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < _SECONDS_BETWEEN_LINES or not done:
+            return
+        last = now
+        line = f"{description}: {_amount(done, unit)}"
+        if total:
+            left = (now - start) * (total - done) / done
+            line += f" of {_amount(total, unit)}, {max(0, left):.0f} s left"
+        print(f"{line}, {_rate(done, now - start, unit)}", file=sys.stderr, flush=True)
+
+    yield show
+
+
+def _rate(done: float, seconds: float, unit: str) -> str:
+    return f"{_amount(done / seconds, unit)}/s" if seconds > 0 else ""
+
+
+def _amount(count: float, unit: str) -> str:
+    if unit != "B":
+        return f"{count:,.0f} {unit}"
+    for size, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= size:
+            return f"{count / size:,.1f} {name}"
+    return f"{count:,.0f} B"
