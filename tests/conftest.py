@@ -1,11 +1,13 @@
 """Where the real data lies, and how a test runs the command line."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from corpora import korean_documents, python_documents
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -51,3 +53,56 @@ def refuses(malmoi):
         return sentence
 
     return run
+
+
+@pytest.fixture(scope="session")
+def make_store(tmp_path_factory):
+    """Build a store from documents (strings) with a tokenizer trained on them."""
+    from malmoi.data.prepare import prepare_store
+    from malmoi.data.store import Store
+    from malmoi.text.reading import Corpus, ReadOptions
+    from malmoi.text.tokenizer_training import train_tokenizer
+
+    def make(documents: list[str], *, kind: str = "wordpiece", vocab_size: int = 2000, sentences="rules") -> Store:
+        folder = tmp_path_factory.mktemp("store")
+        lines = [json.dumps({"text": document}, ensure_ascii=False) for document in documents]
+        (folder / "corpus.jsonl").write_text("\n".join(lines), "utf-8")
+        tokenizer = train_tokenizer(documents, kind=kind, vocab_size=vocab_size)
+        corpus = Corpus([folder / "corpus.jsonl"], ReadOptions())
+        prepare_store(corpus, tokenizer, folder / "store", sentences=sentences, workers=1)
+        return Store(folder / "store")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def english_store(make_store):
+    return make_store(python_documents())
+
+
+@pytest.fixture(scope="session")
+def korean_store(make_store):
+    return make_store(korean_documents())
+
+
+@pytest.fixture(scope="session")
+def real_store(data, tmp_path_factory):
+    """Stores of real text: English Wikipedia articles and Korean petitions, with public vocabularies."""
+    from malmoi.data.prepare import prepare_store
+    from malmoi.data.store import Store
+    from malmoi.text.reading import Corpus
+    from malmoi.text.tokenizer import load_tokenizer
+
+    made: dict[str, Store] = {}
+
+    def open_store(name: str) -> Store:
+        if name not in made:
+            paths = {"wikitext": "wikitext-2/test.txt", "petitions": "petitions/petitions_2017-08.jsonl"}
+            vocabularies = {"wikitext": "bert-base-uncased_vocab.txt", "petitions": "krbert_char16424_vocab.txt"}
+            tokenizer = load_tokenizer(data / "vocabs" / vocabularies[name])
+            out = tmp_path_factory.mktemp(name) / "store"
+            prepare_store(Corpus([data / paths[name]]), tokenizer, out, workers=1)
+            made[name] = Store(out)
+        return made[name]
+
+    return open_store

@@ -18,7 +18,13 @@ tokenizer_app = App(name="tokenizer", help="Train, extend and examine tokenizers
 app.command(tokenizer_app)
 
 # Each command is a module of its own and is imported only when it is asked for.
+tokenizer_app.command("malmoi.cli.tokenizer:train", name="train")
+tokenizer_app.command("malmoi.cli.tokenizer:extend", name="extend")
+tokenizer_app.command("malmoi.cli.tokenizer:report", name="report")
+app.command("malmoi.cli.demo:demo", name="demo")
 app.command("malmoi.cli.check:check", name="check")
+app.command("malmoi.cli.prepare:prepare", name="prepare")
+app.command("malmoi.cli.inspect:inspect", name="inspect")
 
 
 def main() -> None:
