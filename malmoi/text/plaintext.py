@@ -1,4 +1,4 @@
-"""Plain text → lines and documents, streamed: one document a file, a wiki article, between blank lines, or one a line."""
+"""Plain text → lines and documents, streamed: a document is a file, a line, an article, or between blank lines."""
 
 from __future__ import annotations
 

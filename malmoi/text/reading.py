@@ -37,7 +37,8 @@ class ReadOptions:
 
     format: Annotated[Format, Parameter(help="What the files are; auto goes by their endings.")] = "auto"
     documents: Annotated[
-        DocumentRule, Parameter(help="What a document is in plain text: a file, what stands between blank lines, a line, a = Title =.")
+        DocumentRule,
+        Parameter(help="What a document is in plain text: a file, text between blank lines, a line, a wiki article."),
     ] = "auto"
     field: Annotated[str | None, Parameter(help="The JSON field or the column that holds the text.")] = None
     encoding: Annotated[str, Parameter(help="auto, or a name such as utf-8, cp949, utf-16.")] = "auto"

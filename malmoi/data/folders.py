@@ -1,0 +1,55 @@
+"""Output folders: one writer at a time, and there entirely or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+from malmoi.errors import MalmoiError
+
+_LOCK = "lock"
+
+
+class FolderLock:
+    """Holds a folder for one process. The system lets go of it when the process ends, however it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _LOCK
+
+    def __enter__(self) -> FolderLock:
+        import fcntl
+
+        self._file = self._path.open("w")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise MalmoiError(
+                f"{self._path.parent}: another malmoi is writing here; wait for it or choose another --out."
+            ) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def publish_folder(partial: Path, out: Path) -> None:
+    """Make a finished folder durable and give it its name, in one step."""
+    (partial / _LOCK).unlink(missing_ok=True)
+    for path in [*partial.rglob("*"), partial]:
+        _sync(path)
+    if out.is_dir():
+        out.rmdir()  # an empty folder the user made; rename wants the name free
+    partial.rename(out)
+    _sync(out.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
