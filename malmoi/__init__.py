@@ -1,6 +1,50 @@
 """malmoi: pre-train, fine-tune and use the BERT family on your own text."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from malmoi.errors import MalmoiError
 
+if TYPE_CHECKING:
+    from malmoi.data.prepare import prepare_store
+    from malmoi.data.store import Store
+    from malmoi.objectives.examples import Examples
+    from malmoi.objectives.options import ExampleOptions
+    from malmoi.text.reading import Corpus, ReadOptions
+    from malmoi.text.tokenizer import Tokenizer, load_tokenizer
+    from malmoi.text.tokenizer_training import train_tokenizer
+
 __version__ = "0.1.0"
-__all__ = ["MalmoiError", "__version__"]
+
+__all__ = [
+    "Corpus",
+    "ExampleOptions",
+    "Examples",
+    "MalmoiError",
+    "ReadOptions",
+    "Store",
+    "Tokenizer",
+    "__version__",
+    "load_tokenizer",
+    "prepare_store",
+    "train_tokenizer",
+]
+
+# Where each name lives. They are imported when first used, so that `import malmoi` and the command line start at once.
+_HOMES = {
+    "Corpus": "malmoi.text.reading",
+    "ExampleOptions": "malmoi.objectives.options",
+    "Examples": "malmoi.objectives.examples",
+    "ReadOptions": "malmoi.text.reading",
+    "Store": "malmoi.data.store",
+    "Tokenizer": "malmoi.text.tokenizer",
+    "load_tokenizer": "malmoi.text.tokenizer",
+    "prepare_store": "malmoi.data.prepare",
+    "train_tokenizer": "malmoi.text.tokenizer_training",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'malmoi' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -39,12 +40,18 @@ _JOURNAL = "journal.json"
 
 
 def prepare_store(
-    corpus: Corpus, tokenizer: Tokenizer, out: Path, *, sentences: SplitterKind = "rules", workers: int | None = None
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    out: str | Path,
+    *,
+    sentences: SplitterKind = "rules",
+    workers: int | None = None,
 ) -> tuple[StoreManifest, bool]:
     """Make the store `out` and return its manifest, and whether there was anything to do.
 
     The same call again returns the store as it is; an interrupted one goes on where it stopped.
     """
+    out = Path(out)
     recipe = describe_recipe(corpus, tokenizer, sentences)
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
         return _recognise(out, recipe), False
@@ -52,8 +59,9 @@ def prepare_store(
     partial = out.with_name(out.name + ".partial")
     partial.mkdir(exist_ok=True)
     with FolderLock(partial), _explain_failure(partial), _Writer(partial, recipe, tokenizer) as writer:
-        blocks = _cut_blocks(corpus, skip=writer.journal.blocks)
-        with progress("preparing", corpus.total_bytes, "B") as show:
+        blocks = _cut_blocks(corpus, writer)
+        description = "going on preparing" if writer.journal.blocks else "preparing"
+        with progress(description, corpus.total_bytes, "B") as show:
             for block in encode_blocks(blocks, tokenizer, sentences, _choose_workers(corpus, workers)):
                 writer.append(block)
                 show(corpus.bytes_read)
@@ -118,17 +126,24 @@ def _choose_workers(corpus: Corpus, workers: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _cut_blocks(corpus: Corpus, skip: int) -> Iterator[list[str]]:
+def _cut_blocks(corpus: Corpus, writer: _Writer) -> Iterator[list[str]]:
+    """The documents in blocks, without the blocks that an earlier run has written."""
+    skip = writer.journal.blocks
     block: list[str] = []
     characters = number = 0
-    for document in corpus:
-        block.append(document.text)
-        characters += len(document.text)
-        if characters >= _BLOCK_CHARACTERS:
-            if number >= skip:
-                yield block
-            number += 1
-            block, characters = [], 0
+    try:
+        for document in corpus:
+            block.append(document.text)
+            characters += len(document.text)
+            if characters >= _BLOCK_CHARACTERS:
+                if number >= skip:
+                    yield block
+                number += 1
+                block, characters = [], 0
+    except MalmoiError:
+        # A file at fault: once mended it is another corpus, so what was made of this one is of no use.
+        writer.discard()
+        raise
     if block and number >= skip:
         yield block
 
@@ -217,6 +232,7 @@ class _Writer:
         """Complete the folder: last bits, tokenizer, manifest with the digest of every file."""
         journal = self.journal
         if not journal.tokens:
+            self.discard()
             raise MalmoiError(f"no tokens in {_name_sources(corpus)}: nothing was left of the text to store.")
         self._write(layout.WORDS, np.packbits(np.array(journal.waiting_bits, dtype=np.bool_)))
         self.__exit__(None, None, None)
@@ -241,6 +257,10 @@ class _Writer:
 
     def _tokenizer_files(self) -> list[Path]:
         return sorted((self._folder / layout.TOKENIZER_FOLDER).iterdir())
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(self._folder)
 
     def __enter__(self) -> _Writer:
         return self

@@ -1,7 +1,8 @@
 """Sentences → token ids in bulk: each distinct word is encoded once, the rest is looking up and copying.
 
-Tokenizers cut text at spaces before anything else, so a sentence's ids are those of its space-separated pieces laid end
-to end. `find_spacing` says for which tokenizers that is exactly true; for any other, whole sentences go through the
+Tokenizers cut text at spaces before anything else, so a sentence's ids are those of its space-separated words laid end
+to end. BERT's also sets every mark of punctuation apart, so words that are new are put together from parts in the same
+way. `find_spacing` says for which tokenizers that is exactly true; for any other, whole sentences go through the
 tokenizer. A test holds both ways against each other on text of every awkward kind.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Literal
@@ -25,6 +27,14 @@ from malmoi.text.tokenizer import Tokenizer
 _WORDS_REMEMBERED = 300_000
 _TOKENS_REMEMBERED = 4_000_000
 
+# New texts go to the tokenizer in rows of so many: a call costs as much as several words.
+_TEXTS_IN_A_ROW = 100
+
+# What BERT's pre-tokenizer sets apart, as far as ASCII goes.
+_PARTS = re.compile(r"[!-/:-@\[-`{-~]|[^!-/:-@\[-`{-~]+")
+# The only mark that composes with punctuation: "=" and it make "≠".
+_OVERLAY = "\u0338"
+
 # The blocks of CJK ideographs that BERT sets apart by spaces: each of these characters is a word of its own.
 _IDEOGRAPH = re.compile(
     "[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff"
@@ -35,12 +45,12 @@ Spacing = Literal["separates", "belongs to the next word", "unknown"]
 
 
 @dataclass(frozen=True)
-class EncodedSentences:
-    """Sentences as ids laid end to end."""
+class EncodedTexts:
+    """Texts as ids laid end to end."""
 
     ids: NDArray[np.uint32]  # (N,)
     word_starts: NDArray[np.bool_]  # (N,)
-    lengths: NDArray[np.int64]  # tokens of each sentence; 0 where nothing was left of it
+    lengths: NDArray[np.int64]  # tokens of each text; 0 where nothing was left of it
 
 
 class SentenceEncoder:
@@ -51,40 +61,44 @@ class SentenceEncoder:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._backend = Backend.from_str(tokenizer.backend.to_str())
-        self._backend.no_truncation()
-        self._backend.no_padding()
+        description = json.loads(tokenizer.backend.to_str())
+        # A post-processor adds special tokens and trims offsets; neither is wanted here.
+        description.update(post_processor=None, truncation=None, padding=None)
+        self._backend = Backend.from_str(json.dumps(description))
         self._backend.encode_special_tokens = True
-        self._spacing = find_spacing(json.loads(self._backend.to_str()))
-        self._forget()
+        self._spacing = find_spacing(description)
+        self._has_parts = self._spacing == "separates" and has_parts(description)
+        self._forget_words()
+        self._forget_parts()
 
-    def _forget(self) -> None:
-        self._texts: list[str] = []  # every text remembered, in the order of their numbers
-        self._opening = _Numbers(self._texts, "")  # words that open a sentence, and sentences taken whole
+    def _forget_parts(self) -> None:
+        self._parts = _Memory()
+        self._part_numbers = _Numbers(self._parts.texts, "")
+
+    def _forget_words(self) -> None:
+        self._words = _Memory()
+        self._opening = _Numbers(self._words.texts, "")  # words that open a sentence, and sentences taken whole
         prefix = " " if self._spacing == "belongs to the next word" else ""
-        self._following = _Numbers(self._texts, prefix) if prefix else self._opening
-        self._ids = array("I")
-        self._starts = array("b")
-        self._bounds = array("q", [0])  # text number n has the tokens bounds[n] … bounds[n + 1]
+        self._following = _Numbers(self._words.texts, prefix) if prefix else self._opening
 
-    def encode(self, sentences: list[str]) -> EncodedSentences:
+    def encode(self, sentences: list[str]) -> EncodedTexts:
         """The ids of all sentences; a sentence holds no line break."""
-        if len(self._texts) > _WORDS_REMEMBERED or len(self._ids) > _TOKENS_REMEMBERED:
-            self._forget()
-        pieces = [self._split(sentence) for sentence in sentences]
+        if self._words.is_full:
+            self._forget_words()
+        if self._parts.is_full:
+            self._forget_parts()
+        split = [self._split(sentence) for sentence in sentences]
         opening, following = self._opening.__getitem__, self._following.__getitem__
         if self._following is self._opening:
-            numbers = [number for words in pieces for number in map(opening, words)]
+            numbers = list(map(opening, chain.from_iterable(split)))
         else:
             numbers = list(
                 chain.from_iterable(
-                    chain((opening(words[0]),), map(following, islice(words, 1, None))) for words in pieces
+                    chain((opening(words[0]),), map(following, islice(words, 1, None))) for words in split
                 )
             )
-        self._learn()
-        return self._gather(
-            np.array(numbers, dtype=np.int64), np.array([len(words) for words in pieces], dtype=np.int64)
-        )
+        self._learn_words()
+        return self._words.join(numbers, split)
 
     def _split(self, sentence: str) -> list[str]:
         if self._spacing == "separates":
@@ -95,28 +109,87 @@ class SentenceEncoder:
             return [sentence]
         return sentence.split(" ")
 
-    def _learn(self) -> None:
-        """Encode the texts that were met for the first time."""
-        new = self._texts[len(self._bounds) - 1 :]
-        for text, encoding in zip(new, self._backend.encode_batch(new, add_special_tokens=False), strict=True):
-            self._ids.extend(encoding.ids)
-            self._starts.extend(find_word_starts(text, encoding))
-            self._bounds.append(len(self._ids))
+    def _learn_words(self) -> None:
+        """Encode the words that were met for the first time, where possible from parts."""
+        new = self._words.new_texts()
+        if not new:
+            return
+        if not self._has_parts:
+            self._words.learn(self._encode(new))
+            return
+        split = [[word] if _OVERLAY in word else _PARTS.findall(word) for word in new]
+        numbers = list(map(self._part_numbers.__getitem__, chain.from_iterable(split)))
+        self._parts.learn(self._encode(self._parts.new_texts()))
+        self._words.learn(self._parts.join(numbers, split))
 
-    def _gather(self, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> EncodedSentences:
-        """Lay the tokens of the numbered texts end to end; `counts` says how many texts make a sentence."""
+    def _encode(self, texts: list[str]) -> EncodedTexts:
+        """Texts through the tokenizer itself, several in a row."""
+        rows = list(self._make_rows(texts))
+        between = " " if self._spacing == "separates" else ""
+        joined = [between.join(row) for row in rows]
+        ids, starts, lengths = [np.empty(0, np.uint32)], [np.empty(0, np.bool_)], [np.empty(0, np.int64)]
+        encodings = self._backend.encode_batch(joined, add_special_tokens=False)
+        for row, text, encoding in zip(rows, joined, encodings, strict=True):
+            begins = np.cumsum([0, *(len(member) + len(between) for member in row[:-1])])
+            offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+            member = np.searchsorted(begins, offsets[:, 0], side="right") - 1
+            word_starts = find_word_starts(text, encoding)
+            word_starts[1:] |= member[1:] != member[:-1]
+            ids.append(np.array(encoding.ids, dtype=np.uint32))
+            starts.append(word_starts)
+            lengths.append(np.bincount(member, minlength=len(row)))
+        return EncodedTexts(np.concatenate(ids), np.concatenate(starts), np.concatenate(lengths))
+
+    def _make_rows(self, texts: list[str]) -> Iterator[list[str]]:
+        """Rows of texts that the tokenizer takes apart again at the same places."""
+        row: list[str] = []
+        for text in texts:
+            # A text without a space of its own can only open a row.
+            alone = self._spacing == "unknown" or (self._spacing != "separates" and text[:1] != " ")
+            if row and (alone or len(row) == _TEXTS_IN_A_ROW):
+                yield row
+                row = []
+            row.append(text)
+        if row:
+            yield row
+
+
+class _Memory:
+    """Texts and their tokens: text number n has the tokens from bounds[n] to bounds[n + 1]."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._ids = array("I")
+        self._starts = array("b")
+        self._bounds = array("q", [0])
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.texts) > _WORDS_REMEMBERED or len(self._ids) > _TOKENS_REMEMBERED
+
+    def new_texts(self) -> list[str]:
+        """The texts whose tokens are not known yet."""
+        return self.texts[len(self._bounds) - 1 :]
+
+    def learn(self, encoded: EncodedTexts) -> None:
+        """Take in the tokens of the new texts."""
+        self._bounds.frombytes((len(self._ids) + np.cumsum(encoded.lengths)).tobytes())
+        self._ids.frombytes(encoded.ids.tobytes())
+        self._starts.frombytes(encoded.word_starts.tobytes())
+
+    def join(self, numbers: list[int], groups: Iterable[list[str]]) -> EncodedTexts:
+        """Lay the tokens of the numbered texts end to end; each group of texts makes one text of the result."""
         bounds = np.frombuffer(self._bounds, dtype=np.int64)
-        begins = bounds[numbers]
-        lengths = bounds[numbers + 1] - begins
-        ends = np.cumsum(lengths)
-        total = int(ends[-1]) if len(ends) else 0
-        places = np.repeat(begins - (ends - lengths), lengths) + np.arange(total)
-        sums = np.concatenate(([0], ends))
-        last = np.cumsum(counts)
-        return EncodedSentences(
+        number = np.array(numbers, dtype=np.int64)
+        begins = bounds[number]
+        lengths = bounds[number + 1] - begins
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        places = np.repeat(begins - ends[:-1], lengths) + np.arange(ends[-1])
+        last = np.cumsum([0, *map(len, groups)])
+        return EncodedTexts(
             ids=np.frombuffer(self._ids, dtype=np.uint32)[places],
             word_starts=np.frombuffer(self._starts, dtype=np.bool_)[places],
-            lengths=sums[last] - sums[last - counts],
+            lengths=np.diff(ends[last]),
         )
 
 
@@ -133,17 +206,19 @@ class _Numbers(dict[str, int]):
         return number
 
 
-def find_word_starts(text: str, encoding: Encoding) -> list[bool]:
+def find_word_starts(text: str, encoding: Encoding) -> NDArray[np.bool_]:
     """Which tokens begin a word: where the tokenizer's word number changes, and at ideographs, which scripts without
     spaces put in a row. Tokens that share a character (byte-level pieces) always stay together."""
-    starts: list[bool] = []
-    word_before, end_before = None, 0
-    for word, (begin, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
-        start = word != word_before or not starts
-        if not start and begin >= end_before:
-            start = bool(_IDEOGRAPH.match(text, begin) or _IDEOGRAPH.match(text, end_before - 1))
-        starts.append(start)
-        word_before, end_before = word, end
+    words = np.array(encoding.word_ids, dtype=np.int64)
+    starts = np.ones(len(words), dtype=np.bool_)
+    starts[1:] = words[1:] != words[:-1]
+    ideographs = [match.start() for match in _IDEOGRAPH.finditer(text)]
+    if ideographs and len(words):
+        is_ideograph = np.zeros(len(text) + 1, dtype=np.bool_)
+        is_ideograph[ideographs] = True
+        begin, end = np.array(encoding.offsets, dtype=np.int64).T
+        at_ideograph = is_ideograph[begin[1:]] | is_ideograph[np.maximum(end[:-1] - 1, 0)]
+        starts[1:] |= (begin[1:] >= end[:-1]) & at_ideograph
     return starts
 
 
@@ -168,6 +243,12 @@ def find_spacing(description: dict[str, Any]) -> Spacing:
         case [{"type": "ByteLevel", "use_regex": True}] | [{"type": "Metaspace", "split": True}]:
             return "belongs to the next word"
     return "unknown"
+
+
+def has_parts(description: dict[str, Any]) -> bool:
+    """Whether punctuation is set apart, whatever stands beside it."""
+    ordinary = [added for added in description.get("added_tokens", []) if not added["special"]]
+    return description["pre_tokenizer"]["type"] == "BertPreTokenizer" and not ordinary
 
 
 def _flatten(part: dict[str, Any] | None, inner: str) -> list[dict[str, Any]]:

@@ -18,7 +18,8 @@ from typing import Any
 import tokenizers
 
 from malmoi.errors import MalmoiError
-from malmoi.text.tokenizer_files import ROLES, read_tokenizer_files, token_content
+from malmoi.text.special_tokens import ROLES, token_content
+from malmoi.text.tokenizer_files import read_tokenizer_files
 from malmoi.values import Encoded
 
 # Names the special tokens carry almost everywhere: they decide only where no file gives a token its role.

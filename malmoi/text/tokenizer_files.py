@@ -1,10 +1,10 @@
 """The files a tokenizer comes in, read the way transformers reads them.
 
-Three forms are found in the wild: tokenizer.json, which describes the whole pipeline; vocab.txt, where the pipeline is
-BERT's; vocab.json with merges.txt, where it is the byte-level one of GPT-2 and RoBERTa. Beside them,
-tokenizer_config.json names a class. For a class of the BERT, GPT-2 or RoBERTa kind transformers takes only the
-vocabulary out of tokenizer.json and builds the pipeline anew from tokenizer_config.json, so the same is done here; for
-all others tokenizer.json is taken as it is.
+Four forms are found in the wild: tokenizer.json, which describes the whole pipeline; vocab.txt, where the pipeline is
+BERT's; vocab.json with merges.txt, where it is the byte-level one of GPT-2 and RoBERTa; and a SentencePiece model
+(sentencepiece_pipelines.py). Beside them, tokenizer_config.json names a class. For a class of the BERT, GPT-2, RoBERTa,
+ALBERT or T5 kind transformers takes only the vocabulary out of tokenizer.json and builds the pipeline anew from
+tokenizer_config.json, so the same is done here; for all others tokenizer.json is taken as it is.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from malmoi.errors import MalmoiError
-
-Config = dict[str, Any]
-ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token", "bos_token", "eos_token")
+from malmoi.text.sentencepiece import FILE_NAMES
+from malmoi.text.sentencepiece_pipelines import UNIGRAM_CLASSES, read_sentencepiece, rebuild_unigram
+from malmoi.text.special_tokens import Config, add_tokens, listed_tokens, token_content
 
 _BERT_ROLES = {
     "pad_token": "[PAD]",
@@ -55,6 +55,8 @@ _CLASS_OF_MODEL_TYPE = {
     **dict.fromkeys(("bert", "distilbert", "electra", "convbert", "ernie", "megatron-bert", "nezha"), "BertTokenizer"),
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj"), "GPT2Tokenizer"),
     **dict.fromkeys(("roberta", "bart", "longformer"), "RobertaTokenizer"),
+    **dict.fromkeys(("t5", "mt5", "switch_transformers"), "T5Tokenizer"),
+    "albert": "AlbertTokenizer",
 }
 _GENERIC_CLASS = "PreTrainedTokenizerFast"
 
@@ -67,6 +69,8 @@ def read_tokenizer_files(path: Path) -> tuple[Tokenizer, Config]:
     config = _read_config(folder)
     if path.is_file() and path.suffix == ".txt":
         return _read_vocabulary_lines(path, config)
+    if path.is_file() and path.suffix == ".model":
+        return read_sentencepiece(path, config, _class_name(config))
     if path.is_file() and path.name != "tokenizer.json":
         raise MalmoiError(f"{path} is no tokenizer file; give the folder it lies in, a tokenizer.json or a vocab.txt.")
     if (folder / "tokenizer.json").is_file():
@@ -75,14 +79,12 @@ def read_tokenizer_files(path: Path) -> tuple[Tokenizer, Config]:
         return _read_vocabulary_lines(folder / "vocab.txt", config)
     if (folder / "vocab.json").is_file():
         return _read_vocabulary_and_merges(folder, config)
-    raise MalmoiError(f"{folder} holds no tokenizer: no tokenizer.json, no vocab.txt, no vocab.json with merges.txt.")
-
-
-def token_content(token: Any) -> str | None:
-    """A special token as the files write it (text, or an object with a `content`) as plain text."""
-    if isinstance(token, dict):
-        token = token.get("content")
-    return token if isinstance(token, str) and token else None
+    for name in FILE_NAMES:
+        if (folder / name).is_file():
+            return read_sentencepiece(folder / name, config, _class_name(config))
+    raise MalmoiError(
+        f"{folder} holds no tokenizer: no tokenizer.json, no vocab.txt, no vocab.json with merges.txt, no spiece.model."
+    )
 
 
 # --- the settings beside the vocabulary ---------------------------------------------------------------------------
@@ -143,13 +145,13 @@ def _read_pipeline(path: Path, config: Config) -> tuple[Tokenizer, Config]:
     except Exception as mistake:  # the library raises nothing narrower
         raise MalmoiError(f"{path} does not describe a tokenizer: {mistake}.") from None
     # The class reads the added tokens of tokenizer.json only where tokenizer_config.json lists none.
-    listed = _listed_tokens(config, pipeline)
+    listed = listed_tokens(config, pipeline)
     name = _class_name(config)
     model = pipeline["model"]
     if name in _BERT_CLASSES and isinstance(backend.model, models.WordPiece):
         config = {**_BERT_ROLES, **config}
         backend = _bert_pipeline(model["vocab"], config)
-        _add_tokens(backend, config, listed)
+        add_tokens(backend, config, listed)
         _set_bert_template(backend, config)
     elif name in _GPT2_CLASSES | _ROBERTA_CLASSES and isinstance(backend.model, models.BPE):
         # Older files write a merge as "a b", newer ones as ["a", "b"].
@@ -157,9 +159,14 @@ def _read_pipeline(path: Path, config: Config) -> tuple[Tokenizer, Config]:
         merges = [(left, right) for left, right in pairs]
         backend = _byte_level(model["vocab"], merges, config, backend.post_processor, listed)
         config = {**(_ROBERTA_ROLES if name in _ROBERTA_CLASSES else _GPT2_ROLES), **config}
+    elif name in UNIGRAM_CLASSES and isinstance(backend.model, models.Unigram):
+        template = backend.post_processor
+        backend, config = rebuild_unigram(name, pipeline, config)
+        if name == "AlbertTokenizer" and template is not None:
+            backend.post_processor = template
     else:
         config = {"tokenizer_class": _GENERIC_CLASS, **config}
-        _add_tokens(backend, config, listed)
+        add_tokens(backend, config, listed)
     backend.encode_special_tokens = bool(config.get("split_special_tokens", False))
     return backend, config
 
@@ -183,7 +190,7 @@ def _read_vocabulary_lines(path: Path, config: Config) -> tuple[Tokenizer, Confi
     if unknown not in vocabulary:
         raise MalmoiError(f"{path} has no {unknown}; a WordPiece vocabulary needs a piece for what it does not know.")
     backend = _bert_pipeline(vocabulary, config)
-    _add_tokens(backend, config, _listed_tokens(config, {}))
+    add_tokens(backend, config, listed_tokens(config, {}))
     _set_bert_template(backend, config)
     return backend, config
 
@@ -201,6 +208,12 @@ def _read_vocabulary_and_merges(folder: Path, config: Config) -> tuple[Tokenizer
     vocabulary = _read_object(folder / "vocab.json")
     if not vocabulary or not all(isinstance(id, int) for id in vocabulary.values()):
         raise MalmoiError(f"{folder / 'vocab.json'} must map each piece to its number.")
+    # Half of the pieces or more: a byte-level vocabulary that was learned from XML may hold a few.
+    if sum(piece.endswith("</w>") for piece in vocabulary) * 2 > len(vocabulary):
+        raise MalmoiError(
+            f"{folder / 'vocab.json'} marks the ends of words with </w>, as OpenAI GPT's does, and only "
+            "byte-level ones are read in this form; save it with transformers so that the folder has a tokenizer.json."
+        )
     path = folder / "merges.txt"
     if not path.is_file():
         raise MalmoiError(f"{path} is missing; a vocab.json needs its merges.")
@@ -216,7 +229,7 @@ def _read_vocabulary_and_merges(folder: Path, config: Config) -> tuple[Tokenizer
         roberta = {"<s>", "</s>", "<mask>"} <= vocabulary.keys()
         config["tokenizer_class"] = "RobertaTokenizer" if roberta else "GPT2Tokenizer"
     roles = _ROBERTA_ROLES if _class_name(config) in _ROBERTA_CLASSES else _GPT2_ROLES
-    backend = _byte_level(vocabulary, merges, config, None, _listed_tokens(config, {}))
+    backend = _byte_level(vocabulary, merges, config, None, listed_tokens(config, {}))
     return backend, {**roles, **config}
 
 
@@ -262,7 +275,7 @@ def _byte_level(
     backend.decoder = decoders.ByteLevel()
     roberta = _class_name(config) in _ROBERTA_CLASSES
     config = {**(_ROBERTA_ROLES if roberta else _GPT2_ROLES), **config}
-    _add_tokens(backend, config, listed)
+    add_tokens(backend, config, listed)
     if post_processor is not None:
         backend.post_processor = post_processor
     if roberta:
@@ -274,47 +287,3 @@ def _byte_level(
                 (last, last_id), (first, first_id), trim_offsets, prefix_space
             )
     return backend
-
-
-# --- tokens outside the model's vocabulary ------------------------------------------------------------------------
-
-
-def _listed_tokens(config: Config, pipeline: Config) -> list[AddedToken]:
-    """The added tokens that the files list, in the order of their ids."""
-    if "added_tokens_decoder" in config:
-        listed = sorted((int(id), token) for id, token in config["added_tokens_decoder"].items())
-    else:
-        listed = sorted((int(token["id"]), token) for token in pipeline.get("added_tokens", []))
-    return [_added_token(token) for _, token in listed]
-
-
-def _add_tokens(backend: Tokenizer, config: Config, listed: list[AddedToken]) -> None:
-    """Make the listed tokens and the special ones indivisible. One that the vocabulary has keeps its id."""
-    known = {token.content for token in listed}
-    known.update(token.content for token in backend.get_added_tokens_decoder().values())
-    extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
-    if isinstance(extra, dict):
-        extra = list(extra.values())
-    tokens = list(listed)
-    for token in [*(config.get(role) for role in ROLES), *extra]:
-        content = token_content(token)
-        if content is None or content in known:
-            continue
-        # A role's usual name that the vocabulary does not hold is no token of this tokenizer.
-        if not isinstance(token, dict) and backend.token_to_id(content) is None and content not in extra:
-            continue
-        known.add(content)
-        tokens.append(_added_token({"special": True, **token} if isinstance(token, dict) else {"content": content}))
-    backend.add_tokens(tokens)
-
-
-def _added_token(token: dict[str, Any]) -> AddedToken:
-    special = bool(token.get("special", True))
-    return AddedToken(
-        token["content"],
-        single_word=bool(token.get("single_word", False)),
-        lstrip=bool(token.get("lstrip", False)),
-        rstrip=bool(token.get("rstrip", False)),
-        normalized=bool(token.get("normalized", not special)),
-        special=special,
-    )
