@@ -47,3 +47,17 @@ class Batch:
 
 
 IGNORED = -100
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One update of a training run, as it is logged. Losses are means over all ranks."""
+
+    step: int
+    loss: float
+    parts: dict[str, float]
+    accuracy: dict[str, float]
+    learning_rate: float
+    gradient_norm: float
+    tokens: int
+    seconds: float

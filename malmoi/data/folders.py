@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from malmoi.errors import MalmoiError
 
 _LOCK = "lock"
+
+
+@dataclass
+class FileDigest:
+    """What a file must be to be the one that was written."""
+
+    bytes: int
+    sha256: str
+
+
+def digest_file(path: Path) -> FileDigest:
+    with path.open("rb") as file:
+        return FileDigest(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 class FolderLock:
@@ -34,6 +49,14 @@ class FolderLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is either the old one or the new one, whatever happens in between."""
+    beside = path.with_name(path.name + ".partial")
+    beside.write_text(text, "utf-8")
+    _sync(beside)
+    beside.replace(path)
 
 
 def publish_folder(partial: Path, out: Path) -> None:

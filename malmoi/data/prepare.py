@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from malmoi import __version__
 from malmoi.data import store as layout
-from malmoi.data.folders import FolderLock, publish_folder
-from malmoi.data.store import FORMAT, StoreManifest, digest_file, read_manifest, token_type, write_manifest
+from malmoi.data.folders import FolderLock, digest_file, publish_folder
+from malmoi.data.store import FORMAT, StoreManifest, read_manifest, token_type, write_manifest
 from malmoi.data.workers import EncodedBlock, encode_blocks
 from malmoi.errors import MalmoiError
 from malmoi.progress import progress

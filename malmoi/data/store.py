@@ -10,7 +10,7 @@ store.json      what it was made from, counts, and a digest of every file
 
 from __future__ import annotations
 
-import hashlib
+import copy
 import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from malmoi.data.folders import FileDigest, digest_file
 from malmoi.errors import MalmoiError
 from malmoi.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -28,12 +29,6 @@ MANIFEST = "store.json"
 TOKENIZER_FOLDER = "tokenizer"
 TOKENS, WORDS, SENTENCES, DOCUMENTS = "tokens.bin", "words.bin", "sentences.bin", "documents.bin"
 ARRAY_FILES = (TOKENS, WORDS, SENTENCES, DOCUMENTS)
-
-
-@dataclass(frozen=True)
-class FileDigest:
-    bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -65,6 +60,9 @@ class Store:
         self.word_bits: NDArray[np.uint8] = self._map(WORDS, np.dtype(np.uint8))
         self.sentences: NDArray[np.int64] = self._map(SENTENCES, np.dtype("<i8"))
         self.documents: NDArray[np.int64] = self._map(DOCUMENTS, np.dtype("<i8"))
+        # Document d is the sentences from document_begins[d] to document_ends[d]; see `select`.
+        self.document_begins: NDArray[np.int64] = self.documents[:-1]
+        self.document_ends: NDArray[np.int64] = self.documents[1:]
 
     def _map(self, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
         # The plain ndarray view: np.memmap repeats its bookkeeping at every slice.
@@ -76,6 +74,13 @@ class Store:
         tokenizer = load_tokenizer(self.folder / TOKENIZER_FOLDER)
         self.require_tokenizer(tokenizer)
         return tokenizer
+
+    def select(self, chosen: NDArray[np.bool_]) -> Store:
+        """The same store with only the chosen documents to make examples from."""
+        selection = copy.copy(self)
+        selection.document_begins = self.document_begins[chosen]
+        selection.document_ends = self.document_ends[chosen]
+        return selection
 
     def require_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Complain unless the store's ids belong to this tokenizer."""
@@ -124,11 +129,6 @@ def read_manifest(folder: Path) -> StoreManifest:
 
 def write_manifest(folder: Path, manifest: StoreManifest) -> None:
     (folder / MANIFEST).write_text(json.dumps(asdict(manifest), ensure_ascii=False, indent=1) + "\n", "utf-8")
-
-
-def digest_file(path: Path) -> FileDigest:
-    with path.open("rb") as file:
-        return FileDigest(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def _check_file(path: Path, expected: FileDigest, verify: bool) -> None:

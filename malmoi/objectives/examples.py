@@ -6,9 +6,9 @@ operations over all its rows, directly for any step. B sequences, T positions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,11 @@ class Layout:
     lengths: Integers  # (B,)
     is_random: NDArray[np.bool_] | None  # (B,)
 
+    def take(self, rows: Integers) -> Layout:
+        parts: list[Any] = [getattr(self, field.name) for field in fields(self)]
+        chosen: list[Any] = [None if part is None else part[rows] for part in parts]
+        return Layout(*chosen)
+
 
 class Examples:
     """The examples of a store for one objective: `batch(step, batch_size)` builds the batch of any step."""
@@ -75,8 +80,13 @@ class Examples:
         return self._segments.count(0)
 
     def batch(self, step: int, batch_size: int, positions: Integers | None = None) -> Batch:
-        """The batch of a step, or those of its rows that stand at the given positions."""
-        positions = np.arange(batch_size) if positions is None else positions
+        """The batch of a step, or those of its rows that stand at the given positions, as wide as the whole batch."""
+        layout, keys = self._lay_out(step, batch_size, np.arange(batch_size))
+        if positions is not None:
+            layout, keys = layout.take(positions), keys[positions]
+        return self._mask(layout, keys)
+
+    def _lay_out(self, step: int, batch_size: int, positions: Integers) -> tuple[Layout, Words]:
         epochs, places = find_places(step, batch_size, self.epoch_size, positions)
         walks = epochs if self.options.duplicates is None else epochs % self.options.duplicates
         examples = np.empty_like(places)
@@ -84,7 +94,7 @@ class Examples:
             rows = np.flatnonzero(epochs == epoch)
             size = self._segments.count(int(walks[rows[0]]))
             examples[rows] = shuffle_epoch(self.options.seed, int(epoch), places[rows] % size, size)
-        return self._mask(self._segments.lay_out(walks, examples), self._mask_keys(step, positions, walks, examples))
+        return self._segments.lay_out(walks, examples), self._mask_keys(step, positions, walks, examples)
 
     def _mask_keys(self, step: int, positions: Integers, walks: Integers, examples: Integers) -> Words:
         if self.options.duplicates is None:
@@ -181,8 +191,10 @@ class PackedSegments:
 
     def __init__(self, store: Store, options: ExampleOptions, specials: SpecialIds) -> None:
         self._options, self._specials = options, specials
-        # Where, in the ring, the separator behind each document stands.
-        self._separators = store.sentences[store.documents[1:]] + np.arange(len(store.documents) - 1)
+        begins, ends = store.sentences[store.document_begins], store.sentences[store.document_ends]
+        # Where, in the ring, the separator behind each document stands, and how far its tokens are from their places.
+        self._separators = np.cumsum(ends - begins + 1) - 1
+        self._offsets = ends - self._separators
         self._ring = int(self._separators[-1]) + 1
         self._width = min(options.seq_len - 2, self._ring)
 
@@ -198,7 +210,7 @@ class PackedSegments:
         specials[:, 0] = self._specials.cls
         inside = (column >= 1) & (column <= self._width)
         return Layout(
-            places=place - document,
+            places=place + self._offsets[document],
             is_text=inside & (place != self._separators[document]),
             specials=specials,
             segment=np.zeros(place.shape, dtype=np.int64),

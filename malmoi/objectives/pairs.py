@@ -51,7 +51,7 @@ def walk_documents(store: Store, seed: int, walk: int, *, max_tokens: int, short
     """All pairs of one walk over the store, before truncation. `max_tokens` is what both segments may hold together."""
     parts = [
         part
-        for begin in range(0, len(store.documents) - 1, _DOCUMENTS_AT_ONCE)
+        for begin in range(0, len(store.document_begins), _DOCUMENTS_AT_ONCE)
         for part in _walk_in_step(store, seed, walk, begin, max_tokens, short_share)
     ]
     return join_pairs(parts)
@@ -65,13 +65,12 @@ def _walk_in_step(
     store: Store, seed: int, walk: int, first_document: int, max_tokens: int, short_share: float
 ) -> list[Pairs]:
     offsets = store.sentences
-    document: Integers = np.arange(first_document, min(first_document + _DOCUMENTS_AT_ONCE, len(store.documents) - 1))
+    document: Integers = np.arange(first_document, min(first_document + _DOCUMENTS_AT_ONCE, len(store.document_begins)))
     key = draw_key(seed, _WALK, walk, document)
     # The target is drawn once a document: mostly full, at times short, to look like what fine-tuning will show.
     is_short = draw_uniform(key, 0) < short_share
     target = np.where(is_short, 2 + draw_integers(key, 1, max_tokens - 1), max_tokens)
-    cursor = store.documents[document]
-    end = store.documents[document + 1]
+    cursor, end = store.document_begins[document], store.document_ends[document]
     parts = []
     round_ = 0
     while len(document):
@@ -82,8 +81,8 @@ def _walk_in_step(
         is_random = (count == 1) | (draw_uniform(draws, _IS_RANDOM) < 0.5)
         a_begin, a_end = offsets[cursor], offsets[cut]
 
-        other = _draw_other_document(draws, document, len(store.documents) - 1)
-        other_begin, other_end = store.documents[other], store.documents[other + 1]
+        other = _draw_other_document(draws, document, len(store.document_begins))
+        other_begin, other_end = store.document_begins[other], store.document_ends[other]
         start = other_begin + draw_integers(draws, _START, other_end - other_begin)
         stop = _fill(offsets, start, other_end, target - (a_end - a_begin))
         b_begin = np.where(is_random, offsets[start], a_end)

@@ -37,7 +37,7 @@ def read_documents(store: Store) -> list[Sentences]:
         [names[int(number)] for number in store.tokens[begin:end]]
         for begin, end in zip(store.sentences[:-1], store.sentences[1:], strict=True)
     ]
-    return [sentences[begin:end] for begin, end in zip(store.documents[:-1], store.documents[1:], strict=True)]
+    return [sentences[begin:end] for begin, end in zip(store.document_begins, store.document_ends, strict=True)]
 
 
 def build_reference(store: Store, options: ExampleOptions) -> list[Instance]:

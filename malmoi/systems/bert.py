@@ -1,0 +1,243 @@
+"""BERT (Devlin et al., 2018): a bidirectional encoder, pre-trained to restore hidden words and to judge sentence pairs.
+
+Differs from the Transformer's encoder by:
+- positions that are learned, and a second table for the segment (A or B) of a token;
+- a layer norm right after the embeddings;
+- GELU in the feed-forward network;
+- a pooler: tanh of a linear layer on the first token, [CLS];
+- two heads: hidden words, with the embedding table as output matrix, and the next sentence.
+
+B sequences, T positions, L layers, V words of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from malmoi.blocks.attention import SelfAttention
+from malmoi.blocks.dropout import Dropout
+from malmoi.blocks.feed_forward import FeedForward, find_activation
+from malmoi.blocks.output import EncoderOutput
+from malmoi.errors import MalmoiError
+from malmoi.weightmap import Row, WeightMap, linear_rows, row
+
+
+@dataclass(frozen=True)
+class BertConfig:
+    """The fields and defaults of a BERT `config.json`."""
+
+    model_type: ClassVar[str] = "bert"
+
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int = 0
+
+    def __post_init__(self) -> None:
+        for name in (
+            *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+            *("max_position_embeddings", "type_vocab_size"),
+        ):
+            if getattr(self, name) < 1:
+                raise MalmoiError(f"{name} {getattr(self, name)}: at least 1 is needed.")
+        if self.hidden_size % self.num_attention_heads:
+            raise MalmoiError(
+                f"hidden_size {self.hidden_size} cannot be divided among num_attention_heads "
+                f"{self.num_attention_heads}; choose a multiple of it."
+            )
+
+
+_BASE = BertConfig()
+
+
+def _size(layers: int, hidden: int, heads: int) -> BertConfig:
+    return replace(
+        _BASE,
+        num_hidden_layers=layers,
+        hidden_size=hidden,
+        num_attention_heads=heads,
+        intermediate_size=4 * hidden,
+    )
+
+
+PRESETS = {
+    "bert-tiny": _size(2, 128, 2),
+    "bert-mini": _size(4, 256, 4),
+    "bert-small": _size(4, 512, 8),
+    "bert-medium": _size(8, 512, 8),
+    "bert-base": _BASE,
+    "bert-large": _size(24, 1024, 16),
+}
+PRESETS |= {
+    f"{name}-{case}": replace(config, vocab_size=size)
+    for name, config in PRESETS.items()
+    for case, size in (("uncased", 30522), ("cased", 28996))
+}
+
+
+class Embeddings(nn.Module):
+    """Word + position + segment, normed."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.words = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.positions = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.segments = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = Dropout(config.hidden_dropout_prob)
+
+    def forward(self, words: Tensor, token_type_ids: Tensor | None, position_ids: Tensor | None) -> Tensor:
+        """words: (B, T, hidden), looked up already"""
+        length, limit = words.shape[1], self.positions.num_embeddings
+        if position_ids is None and length > limit:
+            raise MalmoiError(
+                f"a sequence of {length} tokens is longer than the model's {limit} positions; cut it, or use a model "
+                "with a larger max_position_embeddings."
+            )
+        positions = self.positions.weight[:length] if position_ids is None else self.positions(position_ids)
+        segments = self.segments.weight[0] if token_type_ids is None else self.segments(token_type_ids)
+        embedded: Tensor = self.dropout(self.norm(words + positions + segments))
+        return embedded
+
+
+class Layer(nn.Module):
+    """Attention, then feed-forward; each is dropped out, added to its input, and normed."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.attention = SelfAttention(
+            config.hidden_size, config.num_attention_heads, config.attention_probs_dropout_prob
+        )
+        self.attention_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.feed_forward = FeedForward(config.hidden_size, config.intermediate_size, config.hidden_act)
+        self.feed_forward_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None, head_mask: Tensor | None, output_attentions: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        attended, weights = self.attention(x, mask, head_mask, output_attentions)
+        x = self.attention_norm(x + self.dropout(attended))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x))), weights
+
+
+class WordHead(nn.Module):
+    """Hidden states → what the embedding table is multiplied with; the bias of the logits is its own."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.transform = nn.Linear(config.hidden_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self._activation = find_activation(config.hidden_act)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        normed: Tensor = self.norm(self._activation(self.transform(hidden)))
+        return normed
+
+
+class Bert(nn.Module):
+    """The encoder with its pooler and the two heads of pre-training."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
+        self.word_head = WordHead(config)
+        self.next_sentence_head = nn.Linear(config.hidden_size, 2)
+        self.apply(self._initialise)
+
+    def _initialise(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear | nn.Embedding):
+            # Cut at two standard deviations, as in the original.
+            deviation = self.config.initializer_range
+            nn.init.trunc_normal_(module.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,  # (B, T)
+        attention_mask: Tensor | None = None,  # (B, T): true or 1 for tokens, false or 0 for padding
+        token_type_ids: Tensor | None = None,  # (B, T)
+        position_ids: Tensor | None = None,  # (B, T) or (1, T)
+        inputs_embeds: Tensor | None = None,  # (B, T, hidden) instead of input_ids
+        head_mask: Tensor | None = None,  # (H,) or (L, H): how much of each head counts
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+    ) -> EncoderOutput:
+        if (input_ids is None) == (inputs_embeds is None):
+            raise MalmoiError("give either input_ids or inputs_embeds, not both and not none.")
+        words = self.embeddings.words(input_ids) if inputs_embeds is None else inputs_embeds
+        x = self.embeddings(words, token_type_ids, position_ids)
+        mask = None if attention_mask is None else attention_mask.bool()[:, None, None, :]  # (B, 1, 1, T)
+        hidden_states, attentions = [x], []
+        for number, layer in enumerate(self.layers):
+            heads = head_mask if head_mask is None or head_mask.dim() == 1 else head_mask[number]
+            x, weights = layer(x, mask, heads, output_attentions)
+            hidden_states.append(x)
+            attentions.append(weights)
+        return EncoderOutput(
+            last_hidden_state=x,
+            pooler_output=torch.tanh(self.pooler(x[:, 0])),
+            hidden_states=tuple(hidden_states) if output_hidden_states else None,
+            attentions=tuple(attentions) if output_attentions else None,
+        )
+
+    def word_features(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What the logits of the vocabulary are made of: features (…, hidden), output matrix (V, hidden), bias (V,)."""
+        return self.word_head(hidden), self.embeddings.words.weight, self.word_head.bias
+
+    def word_logits(self, hidden: Tensor) -> Tensor:
+        """(…, hidden) → (…, V)"""
+        return nn.functional.linear(*self.word_features(hidden))
+
+    def next_sentence_logits(self, pooled: Tensor) -> Tensor:
+        """(B, hidden) → (B, 2); class 0: B follows A, class 1: B is random."""
+        logits: Tensor = self.next_sentence_head(pooled)
+        return logits
+
+
+_LAYER = "bert.encoder.layer.{i}"
+
+ROWS: list[Row] = [
+    row("embeddings.words.weight", "bert.embeddings.word_embeddings.weight"),
+    row("embeddings.positions.weight", "bert.embeddings.position_embeddings.weight"),
+    row("embeddings.segments.weight", "bert.embeddings.token_type_embeddings.weight"),
+    *linear_rows("embeddings.norm", "bert.embeddings.LayerNorm"),
+    *linear_rows(
+        "layers.{i}.attention.qkv",
+        f"{_LAYER}.attention.self.query",
+        f"{_LAYER}.attention.self.key",
+        f"{_LAYER}.attention.self.value",
+    ),
+    *linear_rows("layers.{i}.attention.output", f"{_LAYER}.attention.output.dense"),
+    *linear_rows("layers.{i}.attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
+    *linear_rows("layers.{i}.feed_forward.inner", f"{_LAYER}.intermediate.dense"),
+    *linear_rows("layers.{i}.feed_forward.output", f"{_LAYER}.output.dense"),
+    *linear_rows("layers.{i}.feed_forward_norm", f"{_LAYER}.output.LayerNorm"),
+    *linear_rows("pooler", "bert.pooler.dense"),
+    *linear_rows("word_head.transform", "cls.predictions.transform.dense"),
+    *linear_rows("word_head.norm", "cls.predictions.transform.LayerNorm"),
+    row("word_head.bias", "cls.predictions.bias"),
+    *linear_rows("next_sentence_head", "cls.seq_relationship"),
+]
+
+
+def weight_map(config: BertConfig) -> WeightMap:
+    return WeightMap(ROWS, config.num_hidden_layers)
