@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from malmoi.errors import MalmoiError
 
 if TYPE_CHECKING:
+    from malmoi.checkpoint.pretrained import Pretrained, create, load
     from malmoi.data.prepare import prepare_store
     from malmoi.data.store import Store
     from malmoi.objectives.examples import Examples
@@ -21,10 +22,13 @@ __all__ = [
     "ExampleOptions",
     "Examples",
     "MalmoiError",
+    "Pretrained",
     "ReadOptions",
     "Store",
     "Tokenizer",
     "__version__",
+    "create",
+    "load",
     "load_tokenizer",
     "prepare_store",
     "train_tokenizer",
@@ -35,9 +39,12 @@ _HOMES = {
     "Corpus": "malmoi.text.reading",
     "ExampleOptions": "malmoi.objectives.options",
     "Examples": "malmoi.objectives.examples",
+    "Pretrained": "malmoi.checkpoint.pretrained",
     "ReadOptions": "malmoi.text.reading",
     "Store": "malmoi.data.store",
     "Tokenizer": "malmoi.text.tokenizer",
+    "create": "malmoi.checkpoint.pretrained",
+    "load": "malmoi.checkpoint.pretrained",
     "load_tokenizer": "malmoi.text.tokenizer",
     "prepare_store": "malmoi.data.prepare",
     "train_tokenizer": "malmoi.text.tokenizer_training",

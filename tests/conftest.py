@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from corpora import korean_documents, python_documents
 
+# Two test processes with two threads each would wait for each other on two cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

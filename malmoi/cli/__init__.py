@@ -25,6 +25,10 @@ app.command("malmoi.cli.demo:demo", name="demo")
 app.command("malmoi.cli.check:check", name="check")
 app.command("malmoi.cli.prepare:prepare", name="prepare")
 app.command("malmoi.cli.inspect:inspect", name="inspect")
+app.command("malmoi.cli.pretrain:pretrain", name="pretrain")
+app.command("malmoi.cli.fill:fill", name="fill")
+app.command("malmoi.cli.info:info", name="info")
+app.command("malmoi.cli.convert:convert", name="convert")
 
 
 def main() -> None:

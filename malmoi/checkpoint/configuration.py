@@ -1,0 +1,90 @@
+"""config.json ⇄ the configuration of a system. What would change the computation is never passed over in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from malmoi.catalog import SYSTEMS
+from malmoi.checkpoint.location import CONFIG
+from malmoi.config import read_dataclass, read_object, to_json
+from malmoi.errors import MalmoiError
+
+# Settings that change what is computed, and the one value of each that is computed here.
+_ONLY: dict[str, tuple[object, ...]] = {
+    "position_embedding_type": ("absolute", None),
+    "is_decoder": (False, None),
+    "is_encoder_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "pruned_heads": ({}, None),
+    "quantization_config": (None,),
+}
+# Settings of other uses (training, tasks, generation, bookkeeping): the encoder is the same whatever they say.
+_HARMLESS = set(
+    """
+    architectures model_type _name_or_path name_or_path transformers_version torch_dtype dtype use_bfloat16
+    use_cache gradient_checkpointing classifier_dropout chunk_size_feed_forward return_dict torchscript
+    output_attentions output_hidden_states _attn_implementation attn_implementation _attn_implementation_autoset
+    id2label label2id num_labels problem_type finetuning_task task_specific_params tie_word_embeddings
+    bos_token_id eos_token_id sep_token_id cls_token_id mask_token_id decoder_start_token_id cross_attention_hidden_size
+    tokenizer_class language directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers
+    pooler_size_per_head pooler_type
+    """.split()
+)
+
+# The class of transformers for a system, from the most to the fewest heads: the first whose heads are all there.
+_ARCHITECTURES = {
+    "bert": {
+        "BertForPreTraining": {"pooler", "word_head", "next_sentence_head"},
+        "BertForMaskedLM": {"word_head"},
+        "BertForNextSentencePrediction": {"pooler", "next_sentence_head"},
+        "BertModel": set[str](),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What config.json says: which system, its configuration, and what the user should know of the rest."""
+
+    system: str
+    config: Any
+    notes: list[str]
+
+
+def read_configuration(folder: Path) -> Configuration:
+    path = folder / CONFIG
+    content = read_object(path)
+    system = content.get("model_type")
+    if not isinstance(system, str) or system not in SYSTEMS:
+        said = f"model_type {system!r} is not one" if "model_type" in content else "model_type is missing"
+        raise MalmoiError(f"{path}: {said}; malmoi knows {', '.join(SYSTEMS)}.")
+    # A token a tokenizer does not have is null in their files; the model computes the same without it.
+    given = {name: value for name, value in content.items() if not (name.endswith("_token_id") and value is None)}
+    config, others = read_dataclass(SYSTEMS[system].config, given, path)
+    for name, values in _ONLY.items():
+        if name in others and others[name] not in values:
+            raise MalmoiError(f"{path}: {name} is {others[name]!r}, which malmoi does not compute.")
+    notes = []
+    if others.pop("auto_map", None):
+        notes.append("auto_map: the folder names code of its own, which is never executed")
+    unknown = sorted(set(others) - _HARMLESS - set(_ONLY))
+    if unknown:
+        notes.append(f"settings of {CONFIG} that are not used: {', '.join(unknown)}")
+    return Configuration(system, config, notes)
+
+
+def make_configuration(system: str, config: Any, parts: Iterable[str]) -> dict[str, Any]:
+    """The content of config.json for a model that has these parts."""
+    there = set(parts)
+    fitting = (name for name, needed in _ARCHITECTURES[system].items() if needed <= there)
+    return {
+        "model_type": system,
+        "architectures": [next(fitting)],
+        **to_json(config),
+        # The name of transformers 5, and the one that came before it.
+        "dtype": "float32",
+        "torch_dtype": "float32",
+    }

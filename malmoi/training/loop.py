@@ -1,0 +1,159 @@
+"""The training loop: a generator that yields a Step for every update. Callers log, save and stop.
+
+A step is a function of the weights and its number alone: examples, dropout and learning rate follow from the number, so
+a run that is resumed at a step goes on exactly as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from malmoi.blocks.dropout import dropout_streams
+from malmoi.data.randomness import draw_key
+from malmoi.errors import MalmoiError
+from malmoi.objectives.pretraining import LossPart
+from malmoi.training.distributed import World
+from malmoi.training.optimizer import find_learning_rate
+from malmoi.training.options import TrainingOptions
+from malmoi.values import Batch, Step
+
+_DROPOUT = 7  # the purpose of random numbers, see data/randomness.py
+
+
+class BatchSource(Protocol):
+    """Where the batches of a run come from."""
+
+    def batch(self, step: int, positions: NDArray[np.int64]) -> Batch:
+        """The rows at these positions of the global batch of a step."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned: how many predictions a batch holds, and their summed losses."""
+
+    count: Callable[[Batch], dict[str, int]]
+    losses: Callable[[Any, Batch, torch.device], dict[str, LossPart]]
+
+
+def train(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    source: BatchSource,
+    task: Task,
+    options: TrainingOptions,
+    world: World,
+    *,
+    seed: int,
+    first_step: int = 0,
+) -> Iterator[Step]:
+    """Train from `first_step` on. When a Step is yielded, its update has been made."""
+    micro_batches = plan_rows(options, world)
+    scaler = torch.amp.GradScaler(world.device.type, enabled=options.precision == "fp16")
+    model.train()
+    for step in range(first_step, options.steps):
+        began = time.perf_counter()
+        batches = [source.batch(step, positions) for positions in micro_batches]
+        counts = world.sum_numbers(_add_counts(task.count(batch) for batch in batches))
+        sums: dict[str, float] = dict.fromkeys((f"{kind}.{name}" for name in counts for kind in ("loss", "right")), 0.0)
+        for positions, batch in zip(micro_batches, batches, strict=True):
+            # A row drops the same elements in whatever micro-batch, on whatever rank.
+            streams = dropout_streams((draw_key(seed, _DROPOUT, step, positions) >> np.uint64(1)).tolist())
+            with streams, cast(options.precision, world.device):
+                parts = task.losses(model, batch, world.device)
+            loss = torch.stack([part.total / max(counts[name], 1) for name, part in parts.items()]).sum()
+            scaler.scale(loss).backward()
+            for name, part in parts.items():
+                sums[f"loss.{name}"] += float(part.total.detach())
+                sums[f"right.{name}"] += float(part.right)
+        sums = world.sum_numbers(sums)
+        means = {name: sums[f"loss.{name}"] / max(count, 1) for name, count in counts.items()}
+        if not all(np.isfinite(list(means.values()))):
+            raise MalmoiError(
+                f"step {step}: the loss is not finite ({', '.join(f'{n} {v}' for n, v in means.items())}); the weights "
+                f"are those before this step. Look at its examples with: malmoi inspect STORE --step {step} "
+                f"--batch-size {options.batch_size}, and try a lower --lr."
+            )
+        scaler.unscale_(optimizer)
+        world.sum_gradients(model)
+        norm = float(nn.utils.clip_grad_norm_(model.parameters(), options.clip))
+        rate = find_learning_rate(step, options)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad(set_to_none=True)
+        tokens = world.sum_numbers({"tokens": float(sum(count_tokens(batch) for batch in batches))})["tokens"]
+        yield Step(
+            step=step,
+            loss=sum(means.values()),
+            parts=means,
+            accuracy={name: sums[f"right.{name}"] / max(count, 1) for name, count in counts.items()},
+            learning_rate=rate,
+            gradient_norm=norm,
+            tokens=int(tokens),
+            seconds=time.perf_counter() - began,
+        )
+
+
+def cast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Arithmetic of the forward pass. bf16 and fp16 on a GPU are written with care but untested on hardware."""
+    types = {"bf16": torch.bfloat16, "fp16": torch.float16}
+    if precision not in types:
+        return nullcontext()
+    return torch.autocast(device.type, dtype=types[precision])
+
+
+def plan_rows(options: TrainingOptions, world: World) -> list[NDArray[np.int64]]:
+    """Which rows of the global batch this rank computes, micro-batch by micro-batch."""
+    size = options.batch_size
+    if size % world.size:
+        raise MalmoiError(f"--batch-size {size} cannot be divided among {world.size} ranks; choose a multiple of it.")
+    own = size // world.size
+    rows = options.micro_batch or own
+    if own % rows:
+        raise MalmoiError(f"--micro-batch {rows}: it must divide the {own} sequences that each rank computes.")
+    begin = world.rank * own
+    return [np.arange(start, start + rows) for start in range(begin, begin + own, rows)]
+
+
+def count_tokens(batch: Batch) -> int:
+    return batch.input_ids.size if batch.attention_mask is None else int(batch.attention_mask.sum())
+
+
+def _add_counts(counts: Iterator[dict[str, int]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for one in counts:
+        for name, count in one.items():
+            total[name] = total.get(name, 0.0) + count
+    return total
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, batches: Iterator[Batch], task: Task, device: torch.device
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean losses and accuracies over some batches; every rank computes them all, so that all agree."""
+    was_training = model.training
+    model.eval()
+    sums: dict[str, float] = {}
+    right: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    for batch in batches:
+        for name, part in task.losses(model, batch, device).items():
+            sums[name] = sums.get(name, 0.0) + float(part.total)
+            right[name] = right.get(name, 0.0) + float(part.right)
+            counts[name] = counts.get(name, 0) + part.count
+    model.train(was_training)
+    return (
+        {name: sums[name] / max(count, 1) for name, count in counts.items()},
+        {name: right[name] / max(count, 1) for name, count in counts.items()},
+    )

@@ -1,0 +1,283 @@
+"""A pre-training run: a store and a model → a folder, continued wherever it was stopped.
+
+RUN/
+  config.json     what was asked for; the same command finds its run by it
+  log.jsonl       an object a step
+  events.…        the same for TensorBoard
+  checkpoints/    see state.py
+  model/          the finished model, a Hugging Face folder
+  report.html     curves, fills, data
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from malmoi import __version__
+from malmoi.data.folders import FolderLock
+from malmoi.data.randomness import draw_key, draw_uniform
+from malmoi.data.store import Store
+from malmoi.errors import MalmoiError
+from malmoi.objectives.baseline import measure_unigram_loss
+from malmoi.objectives.examples import Examples
+from malmoi.objectives.options import ExampleOptions
+from malmoi.objectives.pretraining import count_predictions, sum_losses
+from malmoi.training.distributed import World
+from malmoi.training.log import RunLog, read_log, take_up_config
+from malmoi.training.loop import Task, evaluate, train
+from malmoi.training.memory import keep_buffers
+from malmoi.training.optimizer import make_optimizer
+from malmoi.training.options import TrainingOptions
+from malmoi.training.report import write_report
+from malmoi.training.state import find_checkpoint, load_checkpoint, save_checkpoint
+from malmoi.values import IGNORED, Batch, Step
+
+if TYPE_CHECKING:
+    from malmoi.checkpoint.pretrained import Pretrained
+
+PRETRAINING = Task(count_predictions, sum_losses)
+_HELD_OUT = 8  # the purpose of random numbers, see data/randomness.py
+# Masks of an evaluation are the same every time, and not those of any training step.
+_EVALUATION_SEED = 2**62
+_FILLS = 8
+
+
+class PretrainingBatches:
+    """The examples of a run: of one length, or short ones first and long ones in the end."""
+
+    def __init__(self, store: Store, examples: ExampleOptions, training: TrainingOptions) -> None:
+        self._batch_size = training.batch_size
+        self._short_steps = training.count_short()
+        self._short = Examples(store, examples)
+        self._long = None
+        if training.long_seq_len is not None:
+            self._long = Examples(store, replace(examples, seq_len=training.long_seq_len, max_predictions=None))
+
+    def batch(self, step: int, positions: NDArray[np.int64]) -> Batch:
+        if self._long is None or step < self._short_steps:
+            return self._short.batch(step, self._batch_size, positions)
+        return self._long.batch(step - self._short_steps, self._batch_size, positions)
+
+
+def split_store(store: Store, share: float, seed: int) -> tuple[Store, Store | None]:
+    """The documents to train on and those held out, drawn at random; None where there are too few to spare."""
+    documents = len(store.document_begins)
+    held_out = draw_uniform(draw_key(seed, _HELD_OUT, np.arange(documents)), 0) < share
+    if documents < 2 / max(share, 1e-9) or held_out.sum() < 2:
+        return store, None
+    return store.select(~held_out), store.select(held_out)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run has to say after a step."""
+
+    step: Step
+    evaluation: dict[str, float] | None
+    saved: Path | None
+
+
+def pretrain(
+    store: Store,
+    pretrained: Pretrained,
+    out: Path,
+    examples: ExampleOptions,
+    training: TrainingOptions,
+    world: World,
+    *,
+    model_name: str,
+    tell: Callable[[str], None],
+) -> Iterator[Progress]:
+    """Train in the folder `out`, from its newest good checkpoint on; at the end `out/model` holds the model."""
+    _require_fit(store, pretrained, examples, training)
+    config = {
+        "malmoi": __version__,
+        "store": {"tokenizer": store.manifest.tokenizer, "tokens": store.manifest.files["tokens.bin"].sha256},
+        "model": model_name,
+        "system": pretrained.system,
+        "architecture": asdict(pretrained.config),
+        "examples": asdict(examples),
+        "training": asdict(training),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    keep_buffers()
+    with _hold(out, world):
+        if world.is_first:
+            take_up_config(out, config)
+        world.wait()
+        yield from _run(store, pretrained, out, examples, training, world, tell)
+
+
+def _run(
+    store: Store,
+    pretrained: Pretrained,
+    out: Path,
+    examples: ExampleOptions,
+    training: TrainingOptions,
+    world: World,
+    tell: Callable[[str], None],
+) -> Iterator[Progress]:
+    learned, held_out = split_store(store, training.eval_share, examples.seed)
+    batches = PretrainingBatches(learned, examples, training)
+    model = pretrained.model.to(world.device)
+    optimizer = make_optimizer(model, training)
+    checkpoints = out / "checkpoints"
+    newest, complaints = find_checkpoint(checkpoints)
+    for complaint in complaints:
+        tell(f"{complaint}; the checkpoint before it is taken.")
+    first_step = 0
+    if newest is not None:
+        first_step = load_checkpoint(newest, model, optimizer)
+        tell(f"{newest}: going on after step {first_step:,}.")
+    with RunLog(out, first_step) if world.is_first else _NoLog() as log, _Signals() as signals:
+        for step in train(
+            model, optimizer, batches, PRETRAINING, training, world, seed=examples.seed, first_step=first_step
+        ):
+            done = step.step + 1
+            is_last = done == training.steps
+            evaluation = None
+            if held_out is not None and training.eval_every and (done % training.eval_every == 0 or is_last):
+                evaluation = _evaluate(model, held_out, examples, training, world)
+            log.write(step, evaluation)
+            saved = None
+            if done % training.save_every == 0 or is_last or signals.received:
+                if world.is_first:
+                    saved = save_checkpoint(checkpoints, done, model, optimizer, training.keep)
+                world.wait()
+            yield Progress(step, evaluation, saved)
+            if signals.received and not is_last:
+                raise Interrupted(signals.received)
+    model.eval()
+    if world.is_first:
+        finish_run(out, pretrained, learned, held_out, examples, training)
+    world.wait()
+
+
+def finish_run(
+    out: Path,
+    pretrained: Pretrained,
+    learned: Store,
+    held_out: Store | None,
+    examples: ExampleOptions,
+    training: TrainingOptions,
+) -> None:
+    """Write `out/model` and `out/report.html`."""
+    log = read_log(out)
+    manifest = learned.manifest
+    facts = {
+        "trained on": f"{manifest.tokens:,} tokens of {manifest.documents:,} documents",
+        "objective": examples.objective + (", whole words" if examples.whole_words else ""),
+        "steps": f"{training.steps:,} of {training.batch_size} sequences",
+        "seconds a step": f"{np.mean([record['seconds'] for record in log]):.3f}",
+    }
+    fills = []
+    if held_out is not None:
+        batches = list(evaluation_batches(held_out, examples, training))
+        facts["unigram loss on held-out text"] = f"{measure_unigram_loss(learned, batches):.3f}"
+        evaluated = [record["evaluation"] for record in log if "evaluation" in record]
+        if evaluated:
+            facts |= {f"held out: {name.replace('_', ' ')}": f"{value:.3f}" for name, value in evaluated[-1].items()}
+        fills = show_fills(pretrained, batches[0], _FILLS)
+    pretrained.absent = frozenset()
+    pretrained.save(out / "model", facts)
+    config = json.loads((out / "config.json").read_text("utf-8"))
+    write_report(out, log, facts, fills, config)
+
+
+def show_fills(pretrained: Pretrained, batch: Batch, count: int) -> list[tuple[str, str]]:
+    """A few held-out sentences with a gap, what belongs there, and what the model would put."""
+    tokenizer = pretrained.tokenizer
+    shown = []
+    for ids, labels in zip(batch.input_ids[:count], batch.labels[:count], strict=True):
+        original = np.where(labels == IGNORED, ids, labels)
+        gaps = np.flatnonzero((labels != IGNORED) & (ids == tokenizer.mask_id))
+        if not len(gaps):
+            continue
+        gap = int(gaps[len(gaps) // 2])
+        begin, end = max(1, gap - 12), gap + 12
+        before = tokenizer.decode([int(one) for one in original[begin:gap]])
+        after = tokenizer.decode([int(one) for one in original[gap + 1 : end]])
+        text = f"{before} {tokenizer.token(int(ids[gap]))} {after}"
+        [best] = pretrained.fill(text, top=5)[:1]
+        answers = ", ".join(f"{one.token} {one.probability:.0%}" for one in best)
+        shown.append((f"{text}  [{tokenizer.token(int(original[gap]))}]", answers))
+    return shown
+
+
+class Interrupted(Exception):
+    """The run was asked to stop; it has saved a checkpoint."""
+
+
+def evaluation_batches(store: Store, examples: ExampleOptions, training: TrainingOptions) -> Iterator[Batch]:
+    """The batches of every evaluation: always the same."""
+    fixed = Examples(store, replace(examples, duplicates=1, seed=_EVALUATION_SEED))
+    count = min(training.eval_batches, max(1, fixed.epoch_size // training.batch_size))
+    return (fixed.batch(number, training.batch_size) for number in range(count))
+
+
+def _evaluate(
+    model: Any, store: Store, examples: ExampleOptions, training: TrainingOptions, world: World
+) -> dict[str, float]:
+    chosen = evaluation_batches(store, examples, training)
+    losses, accuracy = evaluate(model, chosen, PRETRAINING, world.device)
+    return {
+        **{f"{name}_loss": value for name, value in losses.items()},
+        **{f"{name}_accuracy": value for name, value in accuracy.items()},
+    }
+
+
+def _require_fit(store: Store, pretrained: Pretrained, examples: ExampleOptions, training: TrainingOptions) -> None:
+    store.require_tokenizer(pretrained.tokenizer)
+    limit = pretrained.config.max_position_embeddings
+    for option, length in (("--seq-len", examples.seq_len), ("--long-seq-len", training.long_seq_len or 0)):
+        if length > limit:
+            raise MalmoiError(f"{option} {length}: the model has {limit} positions; choose at most that many.")
+
+
+@contextmanager
+def _hold(out: Path, world: World) -> Iterator[None]:
+    if not world.is_first:
+        yield
+        return
+    with FolderLock(out):
+        yield
+
+
+class _NoLog:
+    """The log of a rank that is not the first."""
+
+    def write(self, step: Step, evaluation: dict[str, float] | None) -> None:
+        pass
+
+    def __enter__(self) -> _NoLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class _Signals:
+    """Notes that the process was asked to end, so that the step at work can be finished and saved first."""
+
+    def __enter__(self) -> _Signals:
+        self.received = 0
+        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def _note(self, number: int, frame: object) -> None:
+        if self.received:
+            raise KeyboardInterrupt  # asked twice: at once
+        self.received = number
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

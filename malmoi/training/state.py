@@ -1,0 +1,113 @@
+"""Checkpoints of a training run: there entirely or not at all, verified before they are used.
+
+    checkpoints/step-000500/
+      state.safetensors   weights, and what the optimizer remembers of each
+      state.json          the number of steps made
+      manifest.json       size and digest of the files above
+
+The number of steps is all the data state there is: examples, dropout and learning rate follow from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from malmoi.data.folders import digest_file, publish_folder
+from malmoi.errors import MalmoiError
+
+_TENSORS, _FACTS, _MANIFEST = "state.safetensors", "state.json", "manifest.json"
+_NAME = re.compile(r"step-(\d{6,})")
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+def save_checkpoint(folder: Path, steps: int, model: nn.Module, optimizer: torch.optim.Optimizer, keep: int) -> Path:
+    """Write the checkpoint after `steps` updates, then remove the oldest ones beyond `keep`."""
+    out = folder / f"step-{steps:06d}"
+    partial = folder / f".{out.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        save_file(_collect(model, optimizer), partial / _TENSORS)
+        (partial / _FACTS).write_text(json.dumps({"steps": steps}) + "\n", "utf-8")
+        digests = {name: vars(digest_file(partial / name)) for name in (_TENSORS, _FACTS)}
+        (partial / _MANIFEST).write_text(json.dumps(digests, indent=1) + "\n", "utf-8")
+        if out.exists():
+            shutil.rmtree(out)
+        publish_folder(partial, out)
+    except (OSError, SafetensorError) as failure:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise MalmoiError(
+            f"{out}: the checkpoint could not be written ({failure}); earlier ones are kept: when there is room, "
+            "run the same command again and it goes on."
+        ) from None
+    for old in list_checkpoints(folder)[:-keep]:
+        shutil.rmtree(old)
+    return out
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first."""
+    if not folder.is_dir():
+        return []
+    found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
+
+
+def find_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
+    """The newest checkpoint that verifies, and a sentence for each newer one that does not."""
+    complaints: list[str] = []
+    for path in reversed(list_checkpoints(folder)):
+        complaint = _verify(path)
+        if complaint is None:
+            return path, complaints
+        complaints.append(complaint)
+    return None, complaints
+
+
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    """Restore weights and optimizer, and return the number of steps made."""
+    tensors = load_file(path / _TENSORS)
+    expected = _collect(model, optimizer)
+    if tensors.keys() - expected.keys() or {name for name in expected if name.startswith("model.")} - tensors.keys():
+        raise MalmoiError(f"{path}: this checkpoint belongs to another model; choose another --out.")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(tensors[f"model.{name}"])
+    steps = int(json.loads((path / _FACTS).read_text("utf-8"))["steps"])
+    for name, parameter in model.named_parameters():
+        if f"exp_avg.{name}" in tensors:
+            state: dict[str, Any] = {moment: tensors[f"{moment}.{name}"].to(parameter.device) for moment in _MOMENTS}
+            state["step"] = torch.tensor(float(steps))
+            optimizer.state[parameter] = state
+    return steps
+
+
+def _collect(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    tensors = {}
+    for name, parameter in model.named_parameters():
+        tensors[f"model.{name}"] = parameter.detach()
+        state = optimizer.state.get(parameter, {})
+        for moment in _MOMENTS:
+            tensors[f"{moment}.{name}"] = state.get(moment, torch.zeros_like(parameter))
+    return tensors
+
+
+def _verify(path: Path) -> str | None:
+    """What is wrong with a checkpoint, if anything."""
+    try:
+        digests = json.loads((path / _MANIFEST).read_text("utf-8"))
+        for name in (_TENSORS, _FACTS):
+            if vars(digest_file(path / name)) != digests[name]:
+                return f"{path / name}: damaged, its bytes have changed since it was written"
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as mistake:
+        return f"{path}: damaged ({mistake})"
+    return None

@@ -1,0 +1,179 @@
+"""A step is a function of the weights and its number: accumulation, ranks and resuming cannot change it."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from malmoi.errors import MalmoiError
+from malmoi.objectives.options import ExampleOptions
+from malmoi.systems.bert import Bert, BertConfig
+from malmoi.training.distributed import World
+from malmoi.training.loop import plan_rows, train
+from malmoi.training.optimizer import find_learning_rate, make_optimizer
+from malmoi.training.options import TrainingOptions
+from malmoi.training.pretraining import PRETRAINING, PretrainingBatches, split_store
+from malmoi.training.state import find_checkpoint, list_checkpoints, load_checkpoint, save_checkpoint
+
+ALONE = World(0, 1, torch.device("cpu"))
+EXAMPLES = ExampleOptions(seq_len=48, whole_words=True, seed=3)
+
+
+def make_model(store, dropout=0.1):
+    torch.manual_seed(0)
+    return Bert(
+        BertConfig(
+            vocab_size=store.manifest.vocab_size,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=64,
+            max_position_embeddings=64,
+            hidden_dropout_prob=dropout,
+            attention_probs_dropout_prob=dropout,
+        )
+    )
+
+
+def run(store, model, training, *, first_step=0, optimizer=None, world=ALONE):
+    optimizer = optimizer or make_optimizer(model, training)
+    source = PretrainingBatches(store, EXAMPLES, training)
+    return train(model, optimizer, source, PRETRAINING, training, world, seed=3, first_step=first_step)
+
+
+def weights_of(model):
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+def test_the_loss_falls(korean_store):
+    training = TrainingOptions(steps=60, lr=5e-3, batch_size=16)
+    losses = [step.parts["mlm"] for step in run(korean_store, make_model(korean_store), training)]
+    assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 1.0
+
+
+def test_one_batch_can_be_learned_by_heart(korean_store):
+    training = TrainingOptions(steps=100, lr=5e-3, batch_size=4, schedule="constant")
+    source = PretrainingBatches(korean_store, EXAMPLES, training)
+    model = make_model(korean_store, dropout=0.0)
+
+    class Same:
+        def batch(self, step, positions):
+            return source.batch(0, positions)
+
+    *_, last = train(model, make_optimizer(model, training), Same(), PRETRAINING, training, ALONE, seed=3)
+    assert last.loss < 0.1 and last.accuracy["mlm"] == 1.0
+
+
+@pytest.mark.parametrize("micro_batch", [4, 8, 16])
+def test_accumulation_does_not_change_the_step(korean_store, micro_batch):
+    """With dropout on: a row drops the same elements in any micro-batch."""
+    whole, parts = make_model(korean_store), make_model(korean_store)
+    options = TrainingOptions(steps=3, batch_size=16)
+    expected = list(run(korean_store, whole, options))
+    steps = list(run(korean_store, parts, TrainingOptions(steps=3, batch_size=16, micro_batch=micro_batch)))
+    for one, other in zip(expected, steps, strict=True):
+        assert abs(one.loss - other.loss) < 1e-5 and abs(one.gradient_norm - other.gradient_norm) < 1e-4
+        assert one.tokens == other.tokens
+    torch.testing.assert_close(weights_of(parts), weights_of(whole), atol=2e-6, rtol=0)
+
+
+def test_a_resumed_run_is_bit_identical(korean_store, tmp_path):
+    options = TrainingOptions(steps=12, batch_size=8)
+    model = make_model(korean_store)
+    optimizer = make_optimizer(model, options)
+    steps = []
+    for step in run(korean_store, model, options, optimizer=optimizer):
+        steps.append(step)
+        if step.step == 4:
+            save_checkpoint(tmp_path, 5, model, optimizer, keep=2)
+    torch.manual_seed(99)  # nothing of the process's own randomness may matter
+    resumed = make_model(korean_store)
+    fresh = make_optimizer(resumed, options)
+    assert load_checkpoint(tmp_path / "step-000005", resumed, fresh) == 5
+    later = list(run(korean_store, resumed, options, first_step=5, optimizer=fresh))
+    assert [step.loss for step in later] == [step.loss for step in steps[5:]]
+    assert torch.equal(weights_of(resumed), weights_of(model))
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_update(korean_store):
+    model = make_model(korean_store)
+    with torch.no_grad():
+        model.embeddings.words.weight[7] = torch.inf
+    before = weights_of(copy.deepcopy(model))
+    with pytest.raises(MalmoiError, match=r"step 0: the loss is not finite .*malmoi inspect STORE --step 0"):
+        list(run(korean_store, model, TrainingOptions(steps=2, batch_size=8)))
+    assert torch.equal(weights_of(model), before)
+
+
+def test_ranks_get_their_rows():
+    options = TrainingOptions(batch_size=24)
+    rows = [plan_rows(options, World(rank, 3, ALONE.device)) for rank in range(3)]
+    assert [int(own[0][0]) for own in rows] == [0, 8, 16]
+    with pytest.raises(MalmoiError, match="--batch-size 24 cannot be divided among 5 ranks"):
+        plan_rows(options, World(0, 5, ALONE.device))
+    with pytest.raises(MalmoiError, match="--micro-batch 6: it must divide the 8 sequences"):
+        plan_rows(TrainingOptions(batch_size=24, micro_batch=6), World(0, 3, ALONE.device))
+    with pytest.raises(MalmoiError, match="--micro-batch 7: it must divide --batch-size 24"):
+        TrainingOptions(batch_size=24, micro_batch=7)
+
+
+def test_learning_rates():
+    linear = TrainingOptions(steps=100, warmup_steps=10, lr=1.0)
+    assert find_learning_rate(0, linear) == 0.1 and find_learning_rate(9, linear) == 1.0
+    assert find_learning_rate(55, linear) == 0.5
+    assert find_learning_rate(99, linear) == pytest.approx(1 / 90)
+    cosine = TrainingOptions(steps=100, warmup_steps=0, lr=1.0, schedule="cosine")
+    assert find_learning_rate(50, cosine) == pytest.approx(0.5)
+    assert find_learning_rate(70, TrainingOptions(steps=100, lr=1.0, schedule="constant")) == 1.0
+
+
+def test_biases_and_norms_do_not_decay(korean_store):
+    optimizer = make_optimizer(make_model(korean_store), TrainingOptions())
+    decaying, exempt = optimizer.param_groups
+    assert decaying["weight_decay"] == 0.01 and all(parameter.dim() == 2 for parameter in decaying["params"])
+    assert exempt["weight_decay"] == 0.0 and all(parameter.dim() == 1 for parameter in exempt["params"])
+
+
+def test_two_lengths(korean_store):
+    options = TrainingOptions(steps=10, batch_size=4, long_seq_len=64, long_share=0.2)
+    source = PretrainingBatches(korean_store, EXAMPLES, options)
+    widths = [source.batch(step, np.arange(4)).input_ids.shape[1] for step in range(10)]
+    assert max(widths[:8]) <= 48 < max(widths[8:]) <= 64
+
+
+def test_held_out_documents_are_not_trained_on(korean_store):
+    learned, held_out = split_store(korean_store, 0.1, seed=0)
+    both = np.sort(np.concatenate([learned.document_begins, held_out.document_begins]))
+    assert both.tolist() == korean_store.document_begins.tolist()
+    assert 5 < len(held_out.document_begins) < 40
+    assert split_store(korean_store, 0.0, seed=0)[1] is None
+    from malmoi.objectives.examples import Examples
+
+    for options in (ExampleOptions(seq_len=32), ExampleOptions(seq_len=32, objective="mlm")):
+        batch = Examples(held_out, options).batch(0, 64)
+        tokens = set(batch.labels[batch.labels >= 0].tolist())
+        own = [
+            korean_store.tokens[korean_store.sentences[begin] : korean_store.sentences[end]]
+            for begin, end in zip(held_out.document_begins, held_out.document_ends, strict=True)
+        ]
+        assert tokens <= set(np.concatenate(own).tolist())
+
+
+def test_checkpoints_are_verified_and_the_newest_good_one_is_taken(korean_store, tmp_path):
+    options = TrainingOptions(steps=4, batch_size=8)
+    model = make_model(korean_store)
+    optimizer = make_optimizer(model, options)
+    for step in run(korean_store, model, options, optimizer=optimizer):
+        save_checkpoint(tmp_path, step.step + 1, model, optimizer, keep=3)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-000002", "step-000003", "step-000004"]
+    newest = tmp_path / "step-000004" / "state.safetensors"
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    (tmp_path / "step-000003" / "manifest.json").unlink()
+    found, complaints = find_checkpoint(tmp_path)
+    assert found == tmp_path / "step-000002"
+    assert len(complaints) == 2 and "state.safetensors: damaged" in complaints[0]
+    (tmp_path / ".step-000009.partial").mkdir()  # what a kill leaves behind
+    assert find_checkpoint(tmp_path)[0] == found
