@@ -11,10 +11,12 @@ from cyclopts import Parameter
 from malmoi.text.reading import ReadOptions
 
 if TYPE_CHECKING:
+    from malmoi.data.store import Store
     from malmoi.text.reading import Corpus
     from malmoi.text.tokenizer import Tokenizer
 
 _VOCAB_SIZE = 4000
+_HELD_OUT = 0.05
 
 
 def demo(
@@ -22,14 +24,15 @@ def demo(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for what the demo makes.")] = Path("malmoi-demo"),
+    steps: Annotated[int, Parameter(help="How long the model is trained.")] = 800,
     reading: ReadOptions | None = None,
 ) -> None:
-    """Follow text on its way to training examples: check, tokenizer, store, examples."""
+    """Follow text on its way: check, tokenizer, store, examples, a small BERT and what it has learned."""
     from malmoi.cli.inspect import print_examples, print_statistics
     from malmoi.cli.tokenizer import train
     from malmoi.data.prepare import prepare_store
     from malmoi.data.store import Store
-    from malmoi.demo import write_documentation
+    from malmoi.demo.documentation import write_documentation
     from malmoi.objectives.examples import Examples
     from malmoi.objectives.options import ExampleOptions
     from malmoi.objectives.statistics import measure_examples
@@ -59,7 +62,48 @@ def demo(
     examples = Examples(Store(out / "store"), ExampleOptions(whole_words=True))
     print_examples(examples.batch(0, 32), tokenizer, 2, 0)
     print_statistics(measure_examples(examples, 10_000, 32), examples.store)
-    print(f"\nLook further: malmoi inspect {out / 'store'} --help")
+
+    _say("5. Training", f"a small BERT learns to restore hidden words, {steps:,} steps")
+    _train(examples.store, tokenizer, out / "run", steps)
+
+
+def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
+    import torch
+
+    from malmoi.checkpoint.pretrained import create
+    from malmoi.demo.words import compare_contexts
+    from malmoi.objectives.baseline import measure_unigram_loss
+    from malmoi.objectives.options import ExampleOptions
+    from malmoi.progress import progress
+    from malmoi.training.distributed import World
+    from malmoi.training.log import read_log
+    from malmoi.training.options import TrainingOptions
+    from malmoi.training.pretraining import evaluation_batches, pretrain, show_fills, split_store
+
+    examples = ExampleOptions(seq_len=64)
+    training = TrainingOptions(
+        steps=steps, lr=2e-3, eval_every=max(1, steps // 4), eval_share=_HELD_OUT, save_every=max(1, steps // 2)
+    )
+    bert = create("bert-tiny", tokenizer)
+    world = World(0, 1, torch.device("cpu"))
+    with progress("training", steps, "steps") as show:
+        for one in pretrain(store, bert, out, examples, training, world, model_name="bert-tiny", tell=print):
+            show(one.step.step + 1)
+    learned, held_out = split_store(store, _HELD_OUT, examples.seed)
+    if held_out is None:
+        print("There are too few documents to hold some out, so there is nothing to measure it on.")
+    else:
+        batches = list(evaluation_batches(held_out, examples, training))
+        print("On documents it has never seen, a hidden word costs it, in nats:")
+        for record in read_log(out):
+            if "evaluation" in record:
+                print(f"  after {record['step'] + 1:>5,} steps  {record['evaluation']['mlm_loss']:.3f}")
+        print(f"  by word frequency  {measure_unigram_loss(learned, batches):.3f}\n")
+        for text, answers in show_fills(bert, batches[0], 4):
+            print(f"  {text}\n    → {answers}")
+    for word in compare_contexts(bert, store):
+        print(f"\nNear “{word.word}” in “{word.context}”:\n  {', '.join(word.nearest)}")
+    print(f"\nThe model: {out / 'model'}   How it went: {out / 'report.html'}")
 
 
 def _say(title: str, question: str) -> None:

@@ -58,17 +58,19 @@ def test_the_version_is_the_package_s(malmoi):
 
 
 def test_the_demo_needs_nothing_but_python(malmoi, tmp_path):
-    shown = malmoi("demo")
+    shown = malmoi("demo", "--steps", 12)
     assert shown.returncode == 0, shown.stderr
-    for part in ("1. Text", "2. Tokenizer", "3. Store", "4. Examples", "token_type_ids", "[MASK]("):
+    parts = ("1. Text", "2. Tokenizer", "3. Store", "4. Examples", "5. Training", "token_type_ids", "[MASK](", "Near “")
+    for part in (*parts, "by word frequency"):
         assert part in shown.stdout
-    again = malmoi("demo")
+    assert (tmp_path / "malmoi-demo" / "run" / "report.html").is_file()
+    again = malmoi("demo", "--steps", 12)
     assert again.returncode == 0 and again.stdout.splitlines()[-5:] == shown.stdout.splitlines()[-5:]
 
 
 def test_the_demo_on_korean_text(malmoi, tmp_path):
     (tmp_path / "우리 글.txt").write_bytes("\n\n".join(korean_documents(80)).encode("cp949"))
-    shown = malmoi("demo", "우리 글.txt", "--out", "결과")
+    shown = malmoi("demo", "우리 글.txt", "--out", "결과", "--steps", 12)
     assert shown.returncode == 0, shown.stderr
     assert "Hangul syllables" in shown.stdout and "80 documents" in shown.stdout
     assert (tmp_path / "결과" / "store" / "store.json").is_file()
