@@ -24,7 +24,7 @@ def demo(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for what the demo makes.")] = Path("malmoi-demo"),
-    steps: Annotated[int, Parameter(help="How long the model is trained.")] = 800,
+    steps: Annotated[int, Parameter(help="How long the model is trained.")] = 1400,
     reading: ReadOptions | None = None,
 ) -> None:
     """Follow text on its way: check, tokenizer, store, examples, a small BERT and what it has learned."""

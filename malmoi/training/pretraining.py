@@ -99,7 +99,51 @@ def pretrain(
 ) -> Iterator[Progress]:
     """Train in the folder `out`, from its newest good checkpoint on; at the end `out/model` holds the model."""
     _require_fit(store, pretrained, examples, training)
-    config = {
+    keep_buffers()
+    with _open_run(out, _describe_run(store, pretrained, model_name, examples, training), world):
+        learned, held_out = split_store(store, training.eval_share, examples.seed)
+        batches = PretrainingBatches(learned, examples, training)
+        model = pretrained.model.to(world.device)
+        optimizer = make_optimizer(model, training)
+        checkpoints = out / "checkpoints"
+        newest, complaints = find_checkpoint(checkpoints)
+        for complaint in complaints:
+            tell(f"{complaint}; the checkpoint before it is taken.")
+        first_step = 0
+        if newest is not None:
+            first_step = load_checkpoint(newest, model, optimizer)
+            tell(f"{newest}: going on after step {first_step:,}.")
+        with RunLog(out, first_step) if world.is_first else _NoLog() as log, _Signals() as signals:
+            for step in train(
+                model, optimizer, batches, PRETRAINING, training, world, seed=examples.seed, first_step=first_step
+            ):
+                done = step.step + 1
+                is_last = done == training.steps
+                evaluation = None
+                if held_out is not None and training.eval_every and (done % training.eval_every == 0 or is_last):
+                    evaluation = _evaluate(model, held_out, examples, training, world)
+                log.write(step, evaluation)
+                saved = None
+                # Ranks may hear of a signal at different steps; they have to stop at the same one.
+                stopping = world.sum_numbers({"signal": signals.received})["signal"] > 0
+                if done % training.save_every == 0 or is_last or stopping:
+                    if world.is_first:
+                        saved = save_checkpoint(checkpoints, done, model, optimizer, training.keep)
+                    world.wait()
+                yield Progress(step, evaluation, saved)
+                if stopping and not is_last:
+                    raise Interrupted(signals.received or int(signal.SIGTERM))
+        model.eval()
+        if world.is_first:
+            finish_run(out, pretrained, learned, held_out, examples, training)
+        world.wait()
+
+
+def _describe_run(
+    store: Store, pretrained: Pretrained, model_name: str, examples: ExampleOptions, training: TrainingOptions
+) -> dict[str, Any]:
+    """What makes a run this run and no other."""
+    return {
         "malmoi": __version__,
         "store": {"tokenizer": store.manifest.tokenizer, "tokens": store.manifest.files["tokens.bin"].sha256},
         "model": model_name,
@@ -108,58 +152,20 @@ def pretrain(
         "examples": asdict(examples),
         "training": asdict(training),
     }
+
+
+@contextmanager
+def _open_run(out: Path, config: dict[str, Any], world: World) -> Iterator[None]:
+    """Hold the folder of a run, new or begun before, for as long as this is active."""
     out.mkdir(parents=True, exist_ok=True)
-    keep_buffers()
-    with _hold(out, world):
-        if world.is_first:
-            take_up_config(out, config)
+    if not world.is_first:
         world.wait()
-        yield from _run(store, pretrained, out, examples, training, world, tell)
-
-
-def _run(
-    store: Store,
-    pretrained: Pretrained,
-    out: Path,
-    examples: ExampleOptions,
-    training: TrainingOptions,
-    world: World,
-    tell: Callable[[str], None],
-) -> Iterator[Progress]:
-    learned, held_out = split_store(store, training.eval_share, examples.seed)
-    batches = PretrainingBatches(learned, examples, training)
-    model = pretrained.model.to(world.device)
-    optimizer = make_optimizer(model, training)
-    checkpoints = out / "checkpoints"
-    newest, complaints = find_checkpoint(checkpoints)
-    for complaint in complaints:
-        tell(f"{complaint}; the checkpoint before it is taken.")
-    first_step = 0
-    if newest is not None:
-        first_step = load_checkpoint(newest, model, optimizer)
-        tell(f"{newest}: going on after step {first_step:,}.")
-    with RunLog(out, first_step) if world.is_first else _NoLog() as log, _Signals() as signals:
-        for step in train(
-            model, optimizer, batches, PRETRAINING, training, world, seed=examples.seed, first_step=first_step
-        ):
-            done = step.step + 1
-            is_last = done == training.steps
-            evaluation = None
-            if held_out is not None and training.eval_every and (done % training.eval_every == 0 or is_last):
-                evaluation = _evaluate(model, held_out, examples, training, world)
-            log.write(step, evaluation)
-            saved = None
-            if done % training.save_every == 0 or is_last or signals.received:
-                if world.is_first:
-                    saved = save_checkpoint(checkpoints, done, model, optimizer, training.keep)
-                world.wait()
-            yield Progress(step, evaluation, saved)
-            if signals.received and not is_last:
-                raise Interrupted(signals.received)
-    model.eval()
-    if world.is_first:
-        finish_run(out, pretrained, learned, held_out, examples, training)
-    world.wait()
+        yield
+        return
+    with FolderLock(out):
+        take_up_config(out, config)
+        world.wait()
+        yield
 
 
 def finish_run(
@@ -241,15 +247,6 @@ def _require_fit(store: Store, pretrained: Pretrained, examples: ExampleOptions,
     for option, length in (("--seq-len", examples.seq_len), ("--long-seq-len", training.long_seq_len or 0)):
         if length > limit:
             raise MalmoiError(f"{option} {length}: the model has {limit} positions; choose at most that many.")
-
-
-@contextmanager
-def _hold(out: Path, world: World) -> Iterator[None]:
-    if not world.is_first:
-        yield
-        return
-    with FolderLock(out):
-        yield
 
 
 class _NoLog:

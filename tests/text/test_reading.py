@@ -1,7 +1,6 @@
 """Every format, compression and cut is read as promised, and every mistake is named with its place."""
 
 import gzip
-import json
 import os
 import subprocess
 import sys
@@ -21,34 +20,6 @@ from malmoi.text.reading import Corpus, ReadOptions
 from malmoi.text.sources import SourceReport
 
 KOREAN = "첫째 줄이다.\n둘째 줄이다.\n"
-
-
-@pytest.fixture
-def read(tmp_path):
-    """Write a file, read it, and return its documents as (line, text) and its report."""
-
-    def run(name: str, content: bytes | str, **options):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        corpus = Corpus([path], ReadOptions(**options))
-        documents = [(document.line, document.text) for document in corpus]
-        assert corpus.bytes_read == corpus.total_bytes == path.stat().st_size
-        [report] = corpus.reports
-        assert report.documents == len(documents)
-        return documents, report
-
-    return run
-
-
-@pytest.fixture
-def refusal(read):
-    def run(name: str, content: bytes | str, **options) -> str:
-        with pytest.raises(MalmoiError) as caught:
-            read(name, content, **options)
-        assert name in str(caught.value)
-        return str(caught.value)
-
-    return run
 
 
 def zstd(content: bytes) -> bytes:
@@ -194,130 +165,6 @@ def test_a_highly_compressed_file_is_unpacked_bit_by_bit(refusal):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 80e6
-
-
-# JSON lines
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.json", "a.jsonl.gz"])
-def test_json_lines(read, name):
-    content = (
-        '{"id": 1, "text": "하나\\r\\n둘"}\n\n{"id": 2, "text": " "}\n{"text": "😀\\ud83d\\ude00", "x": []}'.encode()
-    )
-    documents, report = read(name, gzip.compress(content) if name.endswith("gz") else content)
-    assert documents == [(1, "하나\n둘"), (4, "😀😀")]
-    assert (report.format, report.field, report.empty, report.rule) == ("jsonl", "text", 1, None)
-
-
-def test_lone_surrogates_are_replaced(read):
-    [(_, text)], _ = read("a.jsonl", '{"text": "a\\ud800b\\udc00"}')
-    assert text == "a\ufffdb\ufffd"
-
-
-@pytest.mark.parametrize(
-    ("record", "field"),
-    [
-        ({"title": "t", "text": "x", "content": "y"}, "text"),
-        ({"title": "t", "content": "x", "document": "y"}, "content"),
-        ({"title": "t", "sentence": "y", "document": "x"}, "document"),
-        ({"title": "t", "sentence": "x"}, "sentence"),
-        ({"id": 5, "review": "x"}, "review"),
-        ({"text": 5, "review": "x"}, "review"),
-    ],
-)
-def test_the_field_is_found(read, record, field):
-    documents, report = read("a.jsonl", json.dumps(record))
-    assert documents == [(1, "x")]
-    assert report.field == field
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ('{"text": "a"}\n{"text": "b}\n', ["line 2", "not JSON", "column"]),
-        ('{"text": "a"}\n\n"b"\n', ["line 3", "object", "a string"]),
-        ('{"text": "a"}\n{"txt": "b"}\n', ["line 2", "'text'", "among txt", "did you mean txt?"]),
-        ('{"text": "a"}\n{"text": 5}\n', ["line 2", "'text'", "a number"]),
-        ('{"title": "a", "text": null}\n', ["line 1", "'text'", "null"]),
-        ('{"text": "a\\u0000b"}', ["line 1", "NUL"]),
-        ('{"title": "a", "body": "b"}\n', ["line 1", "--field", "title, body"]),
-        ('{"text": ' + "[" * 200_000, ["line 1", "nested too deep"]),
-        ('{"text": "a", "n": ' + "9" * 5000 + "}", ["line 1", "too long a number"]),
-        (' [{"text": "a"},\n{"text": "b"}]', ["one JSON array", "jq -c '.[]'"]),
-        ('[{"text": "' + "a" * 20_000_000 + '"}]', ["one JSON array"]),
-    ],
-)
-def test_json_mistakes(refusal, content, words):
-    sentence = refusal("a.json", content)
-    for word in words:
-        assert word in sentence
-
-
-def test_wrong_field(refusal):
-    assert "'contnet' among title, content; did you mean content?" in refusal(
-        "a.jsonl", '{"title": "a", "content": "b"}', field="contnet"
-    )
-
-
-# CSV and TSV
-
-
-def test_csv_with_quotes_and_line_ends_within(read):
-    content = 'id,text\r\n1,"하나, ""둘""\r\n셋"\r\n\r\n2,넷\r\n3,\r\n'
-    documents, report = read("a.csv", content.encode("cp949"))
-    assert documents == [(2, '하나, "둘"\n셋'), (5, "넷")]
-    assert (report.format, report.field, report.empty, report.encoding) == ("csv", "text", 1, "cp949")
-
-
-def test_csv_field_beyond_the_csv_modules_own_limit(read):
-    assert read("a.csv", "id,text\n1," + "x" * 1_000_000)[0] == [(2, "x" * 1_000_000)]
-
-
-def test_csv_mistakes(refusal):
-    sentence = refusal("a.csv", 'id,text\n1,"a\nb"\n2,c,d\n')
-    assert "line 4: 2 fields expected" in sentence and "3 found" in sentence
-    assert "line 3: the row that begins here is not proper CSV" in refusal("a.csv", 'id,text\n1,a\n2,"b\n3,c\n')
-    assert "'txet' among id, text; did you mean text?" in refusal("a.csv", "id,text\n1,a\n", field="txet")
-    assert "--field with one of id, review" in refusal("a.csv", "id,review\n1,a\n")
-
-
-def test_tsv_knows_no_quoting(read, refusal):
-    documents, report = read("a.txt", 'id\tdocument\n1\t"좋다\n2\t나쁘다"\n3\t\n', format="tsv", field="document")
-    assert documents == [(2, '"좋다'), (3, '나쁘다"')]
-    assert (report.format, report.empty) == ("tsv", 1)
-    assert "line 3: 2 fields expected as in the header, 1 found" in refusal("a.tsv", "id\ttext\n1\ta\n2\n")
-
-
-# Parquet
-
-
-def parquet(tmp_path, columns: dict) -> bytes:
-    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "written", row_group_size=100)
-    return (tmp_path / "written").read_bytes()
-
-
-def test_parquet(read, tmp_path):
-    texts = [f"{number} 번" for number in range(1000)]
-    content = parquet(tmp_path, {"id": list(range(1000)), "body": texts})
-    for name, packed in (("a.parquet", content), ("a.parquet.gz", gzip.compress(content))):
-        documents, report = read(name, packed)
-        assert documents == list(enumerate(texts, 1))
-        assert (report.format, report.field) == ("parquet", "body")
-    documents, report = read("a.parquet", parquet(tmp_path, {"text": ["a\r\nb", None, " "], "title": ["x", "y", "z"]}))
-    assert documents == [(1, "a\nb")]
-    assert report.empty == 2
-    dictionary = pyarrow.array(["a", "b", "a"]).dictionary_encode()
-    assert read("a.parquet", parquet(tmp_path, {"text": dictionary}))[0] == [(1, "a"), (2, "b"), (3, "a")]
-
-
-def test_parquet_mistakes(refusal, tmp_path):
-    content = parquet(tmp_path, {"id": [1], "text": ["a"]})
-    assert "'txet' among id, text; did you mean text?" in refusal("a.parquet", content, field="txet")
-    assert "'id' should hold text but holds int64" in refusal("a.parquet", content, field="id")
-    assert "not a Parquet file, or a damaged one" in refusal("a.parquet", content[:-20])
-    assert "not a Parquet file, or a damaged one" in refusal("a.parquet", "text")
-    assert "give --format parquet" in refusal("a.txt", content)
-    assert "row 2: there is a NUL" in refusal("a.parquet", parquet(tmp_path, {"text": ["a", "b\0"]}))
 
 
 # Paths
