@@ -213,7 +213,8 @@ class _Writer:
         journal.tokens += len(block.ids)
         journal.sentences += len(block.sentence_lengths)
         journal.documents += len(block.document_lengths)
-        journal.unknown_tokens += int((block.ids == self._tokenizer.unk_id).sum()) if self._tokenizer.unk_id else 0
+        if self._tokenizer.unk_id is not None:
+            journal.unknown_tokens += int(np.count_nonzero(block.ids == self._tokenizer.unk_id))
         if journal.blocks % _BLOCKS_BETWEEN_NOTES == 0:
             self._note()
 

@@ -16,6 +16,7 @@ from malmoi.data.prepare import prepare_store
 from malmoi.data.store import ARRAY_FILES, Store
 from malmoi.errors import MalmoiError
 from malmoi.text.reading import Corpus, ReadOptions
+from malmoi.text.tokenizer import load_tokenizer
 from malmoi.text.tokenizer_training import train_tokenizer
 
 
@@ -159,6 +160,14 @@ def test_text_that_leaves_no_token_is_refused(tokenizer, tmp_path):
     with pytest.raises(MalmoiError, match=r"no tokens in .*a\.txt"):
         prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, tmp_path / "store")
     assert not list(tmp_path.glob("store*"))
+
+
+def test_unknown_tokens_are_counted_also_where_their_id_is_zero(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nknown\n", "utf-8")
+    (tmp_path / "a.txt").write_text("known strange known odd\n", "utf-8")
+    tokenizer = load_tokenizer(tmp_path / "vocab.txt")
+    manifest, _ = prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, tmp_path / "store")
+    assert (manifest.tokens, manifest.unknown_tokens) == (4, 2)
 
 
 def test_a_worker_that_dies_is_a_sentence(corpus_file, tokenizer, tmp_path, monkeypatch):
