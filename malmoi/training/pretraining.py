@@ -83,7 +83,6 @@ class Progress:
 
     step: Step
     evaluation: dict[str, float] | None
-    saved: Path | None
 
 
 def pretrain(
@@ -123,14 +122,13 @@ def pretrain(
                 if held_out is not None and training.eval_every and (done % training.eval_every == 0 or is_last):
                     evaluation = _evaluate(model, held_out, examples, training, world)
                 log.write(step, evaluation)
-                saved = None
                 # Ranks may hear of a signal at different steps; they have to stop at the same one.
                 stopping = world.sum_numbers({"signal": signals.received})["signal"] > 0
                 if done % training.save_every == 0 or is_last or stopping:
                     if world.is_first:
-                        saved = save_checkpoint(checkpoints, done, model, optimizer, training.keep)
+                        save_checkpoint(checkpoints, done, model, optimizer, training.keep)
                     world.wait()
-                yield Progress(step, evaluation, saved)
+                yield Progress(step, evaluation)
                 if stopping and not is_last:
                     raise Interrupted(signals.received or int(signal.SIGTERM))
         model.eval()
