@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from malmoi.errors import MalmoiError
 
 if TYPE_CHECKING:
-    from malmoi.checkpoint.pretrained import Pretrained, create, load
     from malmoi.data.prepare import prepare_store
     from malmoi.data.store import Store
     from malmoi.objectives.examples import Examples
     from malmoi.objectives.options import ExampleOptions
+    from malmoi.pretrained import Pretrained, create, load
     from malmoi.text.reading import Corpus, ReadOptions
     from malmoi.text.tokenizer import Tokenizer, load_tokenizer
     from malmoi.text.tokenizer_training import train_tokenizer
@@ -39,12 +39,12 @@ _HOMES = {
     "Corpus": "malmoi.text.reading",
     "ExampleOptions": "malmoi.objectives.options",
     "Examples": "malmoi.objectives.examples",
-    "Pretrained": "malmoi.checkpoint.pretrained",
+    "Pretrained": "malmoi.pretrained",
     "ReadOptions": "malmoi.text.reading",
     "Store": "malmoi.data.store",
     "Tokenizer": "malmoi.text.tokenizer",
-    "create": "malmoi.checkpoint.pretrained",
-    "load": "malmoi.checkpoint.pretrained",
+    "create": "malmoi.pretrained",
+    "load": "malmoi.pretrained",
     "load_tokenizer": "malmoi.text.tokenizer",
     "prepare_store": "malmoi.data.prepare",
     "train_tokenizer": "malmoi.text.tokenizer_training",

@@ -15,16 +15,33 @@ from malmoi.weightmap import WeightMap
 
 @dataclass(frozen=True)
 class System:
-    """A model, its configuration, its sizes, and the table of its weights."""
+    """A model, its configuration, its sizes, and how it lies in the folder that everybody reads."""
 
     config: type[Any]
     model: Callable[[Any], nn.Module]
     presets: Mapping[str, Any]
     weights: Callable[[Any], WeightMap]
+    # The parts of the model that a folder may lack, as people call them.
+    heads: Mapping[str, str]
+    # The class of transformers, from the most to the fewest heads: the first whose heads are all there.
+    architectures: Mapping[str, set[str]]
+    # Their names for tensors that are another one of theirs.
+    tied: Mapping[str, str]
+    # Settings of config.json that change what is computed, and the values of each that are computed here.
+    only: Mapping[str, tuple[object, ...]]
 
 
 SYSTEMS = {
-    "bert": System(bert.BertConfig, bert.Bert, bert.PRESETS, bert.weight_map),
+    "bert": System(
+        config=bert.BertConfig,
+        model=bert.Bert,
+        presets=bert.PRESETS,
+        weights=bert.weight_map,
+        heads=bert.HEADS,
+        architectures=bert.ARCHITECTURES,
+        tied=bert.TIED,
+        only=bert.ONLY,
+    ),
 }
 
 

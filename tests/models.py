@@ -3,7 +3,7 @@
 import torch
 from corpora import korean_documents
 
-from malmoi.checkpoint.pretrained import Pretrained, create
+from malmoi.pretrained import Pretrained, create
 from malmoi.systems.bert import BertConfig
 from malmoi.text.tokenizer_training import train_tokenizer
 

@@ -12,15 +12,6 @@ from malmoi.checkpoint.location import CONFIG
 from malmoi.config import read_dataclass, read_object, to_json
 from malmoi.errors import MalmoiError
 
-# Settings that change what is computed, and the one value of each that is computed here.
-_ONLY: dict[str, tuple[object, ...]] = {
-    "position_embedding_type": ("absolute", None),
-    "is_decoder": (False, None),
-    "is_encoder_decoder": (False, None),
-    "add_cross_attention": (False, None),
-    "pruned_heads": ({}, None),
-    "quantization_config": (None,),
-}
 # Settings of other uses (training, tasks, generation, bookkeeping): the encoder is the same whatever they say.
 _HARMLESS = set(
     """
@@ -33,16 +24,6 @@ _HARMLESS = set(
     pooler_size_per_head pooler_type
     """.split()
 )
-
-# The class of transformers for a system, from the most to the fewest heads: the first whose heads are all there.
-_ARCHITECTURES = {
-    "bert": {
-        "BertForPreTraining": {"pooler", "word_head", "next_sentence_head"},
-        "BertForMaskedLM": {"word_head"},
-        "BertForNextSentencePrediction": {"pooler", "next_sentence_head"},
-        "BertModel": set[str](),
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -63,14 +44,15 @@ def read_configuration(folder: Path) -> Configuration:
         raise MalmoiError(f"{path}: {said}; malmoi knows {', '.join(SYSTEMS)}.")
     # A token a tokenizer does not have is null in their files; the model computes the same without it.
     given = {name: value for name, value in content.items() if not (name.endswith("_token_id") and value is None)}
+    only = SYSTEMS[system].only
     config, others = read_dataclass(SYSTEMS[system].config, given, path)
-    for name, values in _ONLY.items():
+    for name, values in only.items():
         if name in others and others[name] not in values:
             raise MalmoiError(f"{path}: {name} is {others[name]!r}, which malmoi does not compute.")
     notes = []
     if others.pop("auto_map", None):
         notes.append("auto_map: the folder names code of its own, which is never executed")
-    unknown = sorted(set(others) - _HARMLESS - set(_ONLY))
+    unknown = sorted(set(others) - _HARMLESS - set(only))
     if unknown:
         notes.append(f"settings of {CONFIG} that are not used: {', '.join(unknown)}")
     return Configuration(system, config, notes)
@@ -79,7 +61,7 @@ def read_configuration(folder: Path) -> Configuration:
 def make_configuration(system: str, config: Any, parts: Iterable[str]) -> dict[str, Any]:
     """The content of config.json for a model that has these parts."""
     there = set(parts)
-    fitting = (name for name, needed in _ARCHITECTURES[system].items() if needed <= there)
+    fitting = (name for name, needed in SYSTEMS[system].architectures.items() if needed <= there)
     return {
         "model_type": system,
         "architectures": [next(fitting)],

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from malmoi.checkpoint.bundle import Bundle, assemble
 from malmoi.checkpoint.location import (
     PICKLE,
     PICKLE_INDEX,
@@ -16,12 +17,11 @@ from malmoi.checkpoint.location import (
     find_weights,
     read_index,
 )
-from malmoi.checkpoint.pretrained import Pretrained, assemble
 from malmoi.checkpoint.tensors import StoredTensor, open_safetensors
 from malmoi.errors import MalmoiError
 
 
-def convert_folder(source: str | Path, out: Path) -> Pretrained:
+def convert_folder(source: str | Path, out: Path) -> Bundle:
     """Read the model in `source`, whatever form its weights have, and write it to `out`, which must be new or empty."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MalmoiError(f"--out {out} exists already; name a new folder.")
@@ -30,9 +30,9 @@ def convert_folder(source: str | Path, out: Path) -> Pretrained:
         stored = open_safetensors(find_weights(folder))
     else:
         stored = open_pickles(_find_pickles(folder))
-    pretrained = assemble(folder, stored)
-    pretrained.save(out)
-    return pretrained
+    bundle = assemble(folder, stored)
+    bundle.save(out)
+    return bundle
 
 
 def open_pickles(paths: list[Path]) -> dict[str, StoredTensor]:

@@ -20,17 +20,6 @@ from malmoi.checkpoint.tensors import StoredTensor
 from malmoi.config import to_json
 from malmoi.errors import MalmoiError
 
-# The parts of our models that a folder may lack, as people call them.
-_HEADS = {
-    "pooler": "the pooler",
-    "word_head": "the head for hidden words",
-    "next_sentence_head": "the head for the next sentence",
-}
-# Their names for tensors that are another one of theirs.
-_TIED = {
-    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
-    "cls.predictions.decoder.bias": "cls.predictions.bias",
-}
 # Layer norms kept the names of TensorFlow in early files.
 _EARLY_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # A buffer 0, 1, 2, … that early versions saved.
@@ -52,12 +41,13 @@ def fit_tensors(folder: Path, configuration: Configuration, stored: Mapping[str,
     config = configuration.config
     _refuse_absurd_sizes(folder, config, stored)
     skeleton = _build_skeleton(folder, configuration)
-    table = SYSTEMS[configuration.system].weights(config)
+    system = SYSTEMS[configuration.system]
+    table = system.weights(config)
     expected = table.write(skeleton.state_dict())
     part_of = {theirs: row.ours.partition(".")[0] for row in table.rows for theirs in row.theirs}
     # The table begins with the encoder: files of an encoder alone leave this first word of its names out.
     prefix = table.rows[0].theirs[0].partition(".")[0]
-    renamed = _merge_tied(_rename(stored, expected, prefix))
+    renamed = _merge_tied(_rename(stored, expected, prefix), system.tied)
     for name in sorted(expected.keys() & renamed.keys()):
         _check_shape(renamed[name], tuple(expected[name].shape))
     missing = sorted(expected.keys() - renamed.keys())
@@ -65,10 +55,12 @@ def fit_tensors(folder: Path, configuration: Configuration, stored: Mapping[str,
     given = {part_of[name] for name in expected.keys() & renamed.keys()}
     for name in missing:
         # A head may be missing, half a head may not: what is there would be of no use.
-        if part_of[name] not in _HEADS or part_of[name] in given:
+        if part_of[name] not in system.heads or part_of[name] in given:
             raise MalmoiError(f"{folder}: the tensor {name} is missing from the weights.")
     notes = [
-        f"{words} is not in the files; it starts from fresh weights" for part, words in _HEADS.items() if part in absent
+        f"{words} is not in the files; it starts from fresh weights"
+        for part, words in system.heads.items()
+        if part in absent
     ]
     extra = sorted(stored_tensor.name for name, stored_tensor in renamed.items() if name not in expected)
     if extra:
@@ -136,10 +128,10 @@ def _rename(stored: Mapping[str, StoredTensor], expected: Collection[str], prefi
     return renamed
 
 
-def _merge_tied(renamed: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
+def _merge_tied(renamed: dict[str, StoredTensor], tied: Mapping[str, str]) -> dict[str, StoredTensor]:
     """Without the second copies of tensors that two places of a model share."""
     merged = dict(renamed)
-    for alias, name in _TIED.items():
+    for alias, name in tied.items():
         copy = merged.pop(alias, None)
         if copy is None:
             continue

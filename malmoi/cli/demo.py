@@ -70,10 +70,10 @@ def demo(
 def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
     import torch
 
-    from malmoi.checkpoint.pretrained import create
     from malmoi.demo.words import compare_contexts
     from malmoi.objectives.baseline import measure_unigram_loss
     from malmoi.objectives.options import ExampleOptions
+    from malmoi.pretrained import create
     from malmoi.progress import progress
     from malmoi.training.distributed import World
     from malmoi.training.log import read_log

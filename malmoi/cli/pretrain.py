@@ -12,7 +12,7 @@ from malmoi.objectives.options import ExampleOptions
 from malmoi.training.options import TrainingOptions
 
 if TYPE_CHECKING:
-    from malmoi.checkpoint.pretrained import Pretrained
+    from malmoi.checkpoint.bundle import Bundle
     from malmoi.data.store import Store
     from malmoi.training.pretraining import Progress
 
@@ -38,10 +38,10 @@ def pretrain(
     opened = Store(store)
     with join_world(device) as world:
         tell = _tell if world.is_first else _ignore
-        pretrained = open_model(model, opened, examples.seed)
+        bundle = open_model(model, opened, examples.seed)
         try:
             with progress("training", training.steps, "steps") as show:
-                for one in run(opened, pretrained, out, examples, training, world, model_name=model, tell=tell):
+                for one in run(opened, bundle, out, examples, training, world, model_name=model, tell=tell):
                     if world.is_first:
                         show(one.step.step + 1)
                         if one.evaluation is not None:
@@ -59,10 +59,10 @@ def describe(progress: Progress) -> str:
     return f"step {progress.step.step + 1:,}: loss {progress.step.loss:.3f}; held out: {held_out}"
 
 
-def open_model(model: str, store: Store, seed: int) -> Pretrained:
-    from malmoi.checkpoint.pretrained import create, load
+def open_model(model: str, store: Store, seed: int) -> Bundle:
+    from malmoi.checkpoint.bundle import create_bundle, load_bundle
 
-    return load(model) if Path(model).exists() else create(model, store.tokenizer, seed=seed)
+    return load_bundle(model) if Path(model).exists() else create_bundle(model, store.tokenizer, seed=seed)
 
 
 def _tell(sentence: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from malmoi.checkpoint.pretrained import Pretrained
+from malmoi.checkpoint.bundle import Bundle
 from malmoi.data.store import Store
 
 _SEQUENCES, _LENGTH, _NEAREST, _AROUND = 240, 48, 5, 6
@@ -23,10 +23,10 @@ class WordInContext:
     nearest: list[str]
 
 
-def compare_contexts(pretrained: Pretrained, store: Store) -> list[WordInContext]:
+def compare_contexts(bundle: Bundle, store: Store) -> list[WordInContext]:
     """The word of the text whose two most different occurrences differ most, with the neighbours of each."""
-    ids, vectors = _read_occurrences(pretrained, store)
-    tokenizer = pretrained.tokenizer
+    ids, vectors = _read_occurrences(bundle, store)
+    tokenizer = bundle.tokenizer
     flat = ids.reshape(-1)
     candidates, counts = np.unique(flat, return_counts=True)
     best: tuple[float, int, int] | None = None
@@ -42,28 +42,28 @@ def compare_contexts(pretrained: Pretrained, store: Store) -> list[WordInContext
             best = float(likeness.mean()), int(places[first]), int(places[second])
     if best is None:
         return []
-    return [_describe(place, ids, vectors, pretrained) for place in best[1:]]
+    return [_describe(place, ids, vectors, bundle) for place in best[1:]]
 
 
 def _shortest(word: str) -> int:
     return _SHORTEST if word.isascii() else 2  # a Korean word of two syllables says as much
 
 
-def _read_occurrences(pretrained: Pretrained, store: Store) -> tuple[np.ndarray, np.ndarray]:
+def _read_occurrences(bundle: Bundle, store: Store) -> tuple[np.ndarray, np.ndarray]:
     """Evenly spaced stretches of the store, and the unit vector of every token in its context."""
     length = min(_LENGTH, store.manifest.tokens)
     begins = np.linspace(0, store.manifest.tokens - length, _SEQUENCES).astype(np.int64)
     ids = store.tokens[begins[:, None] + np.arange(length)].astype(np.int64)
     with torch.inference_mode():
-        hidden = pretrained.model(input_ids=torch.from_numpy(ids)).last_hidden_state
+        hidden = bundle.model(input_ids=torch.from_numpy(ids)).last_hidden_state
     vectors = hidden.flatten(0, 1).numpy()
     # Without their common part: in small models it is most of every vector.
     vectors = vectors - vectors.mean(axis=0)
     return ids, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def _describe(place: int, ids: np.ndarray, vectors: np.ndarray, pretrained: Pretrained) -> WordInContext:
-    tokenizer = pretrained.tokenizer
+def _describe(place: int, ids: np.ndarray, vectors: np.ndarray, bundle: Bundle) -> WordInContext:
+    tokenizer = bundle.tokenizer
     row, column = divmod(place, ids.shape[1])
     around = ids[row, max(0, column - _AROUND) : column + _AROUND + 1]
     nearest: list[str] = []

@@ -241,3 +241,31 @@ ROWS: list[Row] = [
 
 def weight_map(config: BertConfig) -> WeightMap:
     return WeightMap(ROWS, config.num_hidden_layers)
+
+
+HEADS = {
+    "pooler": "the pooler",
+    "word_head": "the head for hidden words",
+    "next_sentence_head": "the head for the next sentence",
+}
+
+ARCHITECTURES = {
+    "BertForPreTraining": {"pooler", "word_head", "next_sentence_head"},
+    "BertForMaskedLM": {"word_head"},
+    "BertForNextSentencePrediction": {"pooler", "next_sentence_head"},
+    "BertModel": set[str](),
+}
+
+TIED = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+
+ONLY: dict[str, tuple[object, ...]] = {
+    "position_embedding_type": ("absolute", None),
+    "is_decoder": (False, None),
+    "is_encoder_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "pruned_heads": ({}, None),
+    "quantization_config": (None,),
+}

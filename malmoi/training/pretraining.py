@@ -27,6 +27,7 @@ from malmoi.data.folders import FolderLock
 from malmoi.data.randomness import draw_key, draw_uniform
 from malmoi.data.store import Store
 from malmoi.errors import MalmoiError
+from malmoi.features.filling import fill_gaps
 from malmoi.objectives.baseline import measure_unigram_loss
 from malmoi.objectives.examples import Examples
 from malmoi.objectives.options import ExampleOptions
@@ -42,7 +43,7 @@ from malmoi.training.state import find_checkpoint, load_checkpoint, save_checkpo
 from malmoi.values import IGNORED, Batch, Step
 
 if TYPE_CHECKING:
-    from malmoi.checkpoint.pretrained import Pretrained
+    from malmoi.checkpoint.bundle import Bundle
 
 PRETRAINING = Task(count_predictions, sum_losses)
 _HELD_OUT = 8  # the purpose of random numbers, see data/randomness.py
@@ -87,7 +88,7 @@ class Progress:
 
 def pretrain(
     store: Store,
-    pretrained: Pretrained,
+    bundle: Bundle,
     out: Path,
     examples: ExampleOptions,
     training: TrainingOptions,
@@ -97,12 +98,12 @@ def pretrain(
     tell: Callable[[str], None],
 ) -> Iterator[Progress]:
     """Train in the folder `out`, from its newest good checkpoint on; at the end `out/model` holds the model."""
-    _require_fit(store, pretrained, examples, training)
+    _require_fit(store, bundle, examples, training)
     keep_buffers()
-    with _open_run(out, _describe_run(store, pretrained, model_name, examples, training), world):
+    with _open_run(out, _describe_run(store, bundle, model_name, examples, training), world):
         learned, held_out = split_store(store, training.eval_share, examples.seed)
         batches = PretrainingBatches(learned, examples, training)
-        model = pretrained.model.to(world.device)
+        model = bundle.model.to(world.device)
         optimizer = make_optimizer(model, training)
         checkpoints = out / "checkpoints"
         newest, complaints = find_checkpoint(checkpoints)
@@ -133,20 +134,20 @@ def pretrain(
                     raise Interrupted(signals.received or int(signal.SIGTERM))
         model.eval()
         if world.is_first:
-            finish_run(out, pretrained, learned, held_out, examples, training)
+            finish_run(out, bundle, learned, held_out, examples, training)
         world.wait()
 
 
 def _describe_run(
-    store: Store, pretrained: Pretrained, model_name: str, examples: ExampleOptions, training: TrainingOptions
+    store: Store, bundle: Bundle, model_name: str, examples: ExampleOptions, training: TrainingOptions
 ) -> dict[str, Any]:
     """What makes a run this run and no other."""
     return {
         "malmoi": __version__,
         "store": {"tokenizer": store.manifest.tokenizer, "tokens": store.manifest.files["tokens.bin"].sha256},
         "model": model_name,
-        "system": pretrained.system,
-        "architecture": asdict(pretrained.config),
+        "system": bundle.system,
+        "architecture": asdict(bundle.config),
         "examples": asdict(examples),
         "training": asdict(training),
     }
@@ -168,7 +169,7 @@ def _open_run(out: Path, config: dict[str, Any], world: World) -> Iterator[None]
 
 def finish_run(
     out: Path,
-    pretrained: Pretrained,
+    bundle: Bundle,
     learned: Store,
     held_out: Store | None,
     examples: ExampleOptions,
@@ -190,16 +191,16 @@ def finish_run(
         evaluated = [record["evaluation"] for record in log if "evaluation" in record]
         if evaluated:
             facts |= {f"held out: {name.replace('_', ' ')}": f"{value:.3f}" for name, value in evaluated[-1].items()}
-        fills = show_fills(pretrained, batches[0], _FILLS)
-    pretrained.absent = frozenset()
-    pretrained.save(out / "model", facts)
+        fills = show_fills(bundle, batches[0], _FILLS)
+    bundle.absent = frozenset()
+    bundle.save(out / "model", facts)
     config = json.loads((out / "config.json").read_text("utf-8"))
     write_report(out, log, facts, fills, config)
 
 
-def show_fills(pretrained: Pretrained, batch: Batch, count: int) -> list[tuple[str, str]]:
+def show_fills(bundle: Bundle, batch: Batch, count: int) -> list[tuple[str, str]]:
     """A few held-out sentences with a gap, what belongs there, and what the model would put."""
-    tokenizer = pretrained.tokenizer
+    tokenizer = bundle.tokenizer
     shown = []
     for ids, labels in zip(batch.input_ids[:count], batch.labels[:count], strict=True):
         original = np.where(labels == IGNORED, ids, labels)
@@ -211,7 +212,7 @@ def show_fills(pretrained: Pretrained, batch: Batch, count: int) -> list[tuple[s
         before = tokenizer.decode([int(one) for one in original[begin:gap]])
         after = tokenizer.decode([int(one) for one in original[gap + 1 : end]])
         text = f"{before} {tokenizer.token(int(ids[gap]))} {after}"
-        [best] = pretrained.fill(text, top=5)[:1]
+        [best] = fill_gaps(bundle, text, top=5)[:1]
         answers = ", ".join(f"{one.token} {one.probability:.0%}" for one in best)
         shown.append((f"{text}  [{tokenizer.token(int(original[gap]))}]", answers))
     return shown
@@ -239,9 +240,9 @@ def _evaluate(
     }
 
 
-def _require_fit(store: Store, pretrained: Pretrained, examples: ExampleOptions, training: TrainingOptions) -> None:
-    store.require_tokenizer(pretrained.tokenizer)
-    limit = pretrained.config.max_position_embeddings
+def _require_fit(store: Store, bundle: Bundle, examples: ExampleOptions, training: TrainingOptions) -> None:
+    store.require_tokenizer(bundle.tokenizer)
+    limit = bundle.config.max_position_embeddings
     for option, length in (("--seq-len", examples.seq_len), ("--long-seq-len", training.long_seq_len or 0)):
         if length > limit:
             raise MalmoiError(f"{option} {length}: the model has {limit} positions; choose at most that many.")

@@ -20,7 +20,7 @@ OPTIONS = (
 @pytest.fixture(scope="module")
 def small(tmp_path_factory, korean_store):
     """A folder with a tiny model to go on from: presets are too large for a test that runs many times."""
-    from malmoi.checkpoint.pretrained import create
+    from malmoi.pretrained import create
     from malmoi.systems.bert import BertConfig
 
     config = BertConfig(

@@ -1,4 +1,4 @@
-"""A model one can use: configuration, tokenizer and weights together, from a folder, from the hub, or new."""
+"""A model with all it needs: configuration, tokenizer and weights together, from a folder, from the hub, or new."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import nn
 
 from malmoi.catalog import SYSTEMS, find_preset
 from malmoi.checkpoint.configuration import read_configuration
-from malmoi.checkpoint.filling import Fill, fill_gaps
 from malmoi.checkpoint.fitting import build_model, fill_model, fit_tensors
 from malmoi.checkpoint.folder import write_folder
 from malmoi.checkpoint.location import find_folder, find_weights
@@ -21,8 +20,8 @@ from malmoi.text.tokenizer import Tokenizer, load_tokenizer
 
 
 @dataclass
-class Pretrained:
-    """A model with all it needs. `notes` say what its files lacked or had too much.
+class Bundle:
+    """Configuration, tokenizer and model. `notes` say what its files lacked or had too much.
 
     `absent` names the parts (such as `word_head`) whose weights are fresh because the files had none: they answer
     nothing and are not saved. Whoever trains them takes them off this list.
@@ -39,23 +38,14 @@ class Pretrained:
         """Write a Hugging Face folder; `facts` are further lines for the table of its model card."""
         write_folder(Path(folder), self.system, self.config, self.model, self.tokenizer, self.absent, facts or {})
 
-    def fill(self, text: str, top: int = 5) -> list[list[Fill]]:
-        """For each [MASK] of the text, the pieces that fit best."""
-        if "word_head" in self.absent or not hasattr(self.model, "word_logits"):
-            raise MalmoiError(
-                "The files of this model hold no head for hidden words, so it cannot fill gaps; "
-                "use one that was saved with it, or pre-train it."
-            )
-        return fill_gaps(self.model, self.tokenizer, text, top)
 
-
-def load(model: str | Path) -> Pretrained:
+def load_bundle(model: str | Path) -> Bundle:
     """Read a model from a Hugging Face folder, or from the hub by its id (owner/name). It is in eval mode."""
     folder = find_folder(model)
     return assemble(folder, open_safetensors(find_weights(folder)))
 
 
-def create(preset: str | Any, tokenizer: Tokenizer, seed: int = 0) -> Pretrained:
+def create_bundle(preset: str | Any, tokenizer: Tokenizer, seed: int = 0) -> Bundle:
     """A new model for a tokenizer, from a preset such as bert-mini or from a configuration.
 
     Its weights depend on the seed only.
@@ -65,10 +55,10 @@ def create(preset: str | Any, tokenizer: Tokenizer, seed: int = 0) -> Pretrained
     if tokenizer.pad_id is not None and any(known.name == "pad_token_id" for known in fields(config)):
         fitted["pad_token_id"] = tokenizer.pad_id
     config = replace(config, **fitted)
-    return Pretrained(system, config, tokenizer, build_model(system, config, seed).eval())
+    return Bundle(system, config, tokenizer, build_model(system, config, seed).eval())
 
 
-def assemble(folder: Path, stored: Mapping[str, StoredTensor]) -> Pretrained:
+def assemble(folder: Path, stored: Mapping[str, StoredTensor]) -> Bundle:
     """The model that a folder describes, with weights from `stored`."""
     configuration = read_configuration(folder)
     fit = fit_tensors(folder, configuration, stored)
@@ -79,7 +69,7 @@ def assemble(folder: Path, stored: Mapping[str, StoredTensor]) -> Pretrained:
             f"{folder}: the tokenizer has ids up to {tokenizer.vocab_size - 1:,}, but the model's vocab_size is "
             f"{size:,}; they do not belong together."
         )
-    return Pretrained(
+    return Bundle(
         system=configuration.system,
         config=configuration.config,
         tokenizer=tokenizer,

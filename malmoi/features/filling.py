@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from malmoi.checkpoint.bundle import Bundle
 from malmoi.errors import MalmoiError
 from malmoi.text.tokenizer import Tokenizer
 from malmoi.values import Encoded
@@ -26,8 +27,15 @@ class Fill:
     text: str
 
 
-def fill_gaps(model: Any, tokenizer: Tokenizer, text: str, top: int) -> list[list[Fill]]:
+def fill_gaps(bundle: Bundle, text: str, top: int) -> list[list[Fill]]:
     """For each gap of the text, in order, the `top` most probable pieces, the best first."""
+    model: Any = bundle.model
+    tokenizer = bundle.tokenizer
+    if "word_head" in bundle.absent or not hasattr(model, "word_logits"):
+        raise MalmoiError(
+            "The files of this model hold no head for hidden words, so it cannot fill gaps; "
+            "use one that was saved with it, or pre-train it."
+        )
     if top < 1:
         raise MalmoiError(f"--top {top}: at least 1 is needed.")
     if tokenizer.mask_id is None:
