@@ -28,7 +28,7 @@ from malmoi.systems.bert import PRESETS, Bert
 from malmoi.training.distributed import World
 from malmoi.training.loop import Task, train
 from malmoi.training.memory import keep_buffers
-from malmoi.training.optimizer import make_optimizer
+from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
 from malmoi.values import IGNORED, Batch
 
@@ -94,13 +94,17 @@ def step_malmoi(size: str, batch: Batch, dropout: float) -> Callable[[], object]
         def batch(self, step: int, positions: object) -> Batch:
             return batch
 
+        def locate(self, step: int) -> str:
+            return "the same batch at every step"
+
+    world = World(0, 1, CPU)
     steps = train(
         model,
-        make_optimizer(model, options),
+        Optimizer(model, options, world),
         Same(),
         Task(count_predictions, sum_losses),  # type: ignore[arg-type]
         options,
-        World(0, 1, CPU),
+        world,
         seed=0,
     )
     return lambda: next(steps)

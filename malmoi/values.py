@@ -45,6 +45,10 @@ class Batch:
     labels: NDArray[np.int64]  # (B, T)
     next_sentence_label: NDArray[np.int64] | None  # (B,)
 
+    def count_tokens(self) -> int:
+        """How many of its positions are not padding."""
+        return self.input_ids.size if self.attention_mask is None else int(self.attention_mask.sum())
+
 
 IGNORED = -100
 

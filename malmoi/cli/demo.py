@@ -70,6 +70,7 @@ def demo(
 def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
     import torch
 
+    from malmoi.data.holdout import split_store
     from malmoi.demo.words import compare_contexts
     from malmoi.objectives.baseline import measure_unigram_loss
     from malmoi.objectives.options import ExampleOptions
@@ -78,7 +79,7 @@ def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
     from malmoi.training.distributed import World
     from malmoi.training.log import read_log
     from malmoi.training.options import TrainingOptions
-    from malmoi.training.pretraining import evaluation_batches, pretrain, show_fills, split_store
+    from malmoi.training.pretraining import evaluation_batches, pretrain, show_fills
 
     examples = ExampleOptions(seq_len=64)
     training = TrainingOptions(

@@ -28,6 +28,7 @@ def inspect(
     batch_size: Annotated[int, Parameter(help="Sequences of a batch.")] = 32,
     step: Annotated[int, Parameter(help="The step whose batch is shown.")] = 0,
     show: Annotated[int, Parameter(help="How many examples of it are shown.")] = 3,
+    eval_share: Annotated[float, Parameter(help="Leave out the documents that pretrain would hold out.")] = 0.0,
     examples: Annotated[int, Parameter(help="How many examples the statistics are taken over.")] = 10_000,
     tokenizer: Annotated[str | None, Parameter(help="Check that the store belongs to this tokenizer.")] = None,
     reference: Annotated[
@@ -36,6 +37,7 @@ def inspect(
     json: Annotated[bool, Parameter(negative="", help="Print statistics and examples as JSON.")] = False,
 ) -> None:
     """Show what a model would be trained on: decoded examples with their masks, and statistics."""
+    from malmoi.data.holdout import split_store
     from malmoi.data.store import Store
     from malmoi.errors import MalmoiError
     from malmoi.objectives.examples import Examples
@@ -52,6 +54,8 @@ def inspect(
     if reference:
         _show_reference(opened, options)
         return
+    if eval_share:
+        opened, _ = split_store(opened, eval_share, options.seed)
     made = Examples(opened, options)
     batch = made.batch(step, batch_size)
     statistics = measure_examples(made, max(examples, 1), batch_size)

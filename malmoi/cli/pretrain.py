@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,9 @@ def pretrain(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder of the run; the same command again goes on with it.")],
-    model: Annotated[str, Parameter(help="A preset such as bert-mini, or a folder to go on from.")] = "bert-mini",
+    model: Annotated[
+        str, Parameter(help="A preset such as bert-mini, or a folder or hub id to go on from.")
+    ] = "bert-mini",
     examples: ExampleOptions | None = None,
     training: TrainingOptions | None = None,
     device: Annotated[str | None, Parameter(help="Where to compute; a GPU if there is one.")] = None,
@@ -38,7 +41,7 @@ def pretrain(
     opened = Store(store)
     with join_world(device) as world:
         tell = _tell if world.is_first else _ignore
-        bundle = open_model(model, opened, examples.seed)
+        bundle = open_model(model, opened, examples.seed, tell)
         try:
             with progress("training", training.steps, "steps") as show:
                 for one in run(opened, bundle, out, examples, training, world, model_name=model, tell=tell):
@@ -59,10 +62,18 @@ def describe(progress: Progress) -> str:
     return f"step {progress.step.step + 1:,}: loss {progress.step.loss:.3f}; held out: {held_out}"
 
 
-def open_model(model: str, store: Store, seed: int) -> Bundle:
+def open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]) -> Bundle:
+    """A preset for the store's tokenizer, or a folder or hub id to go on from, grown if the tokenizer has."""
     from malmoi.checkpoint.bundle import create_bundle, load_bundle
+    from malmoi.checkpoint.growth import grow_vocabulary
 
-    return load_bundle(model) if Path(model).exists() else create_bundle(model, store.tokenizer, seed=seed)
+    if not Path(model).exists() and "/" not in model:
+        return create_bundle(model, store.tokenizer, seed=seed)
+    bundle = load_bundle(model)
+    if bundle.tokenizer.fingerprint != store.tokenizer.fingerprint:
+        added = grow_vocabulary(bundle, store.tokenizer)
+        tell(f"{model}: its vocabulary grows by {added:,} pieces to {bundle.config.vocab_size:,}.")
+    return bundle
 
 
 def _tell(sentence: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -46,6 +46,16 @@ class ExampleOptions:
             raise MalmoiError(f"--duplicates {self.duplicates}: at least one version is needed.")
         if not 0 <= self.seed < 1 << 63:
             raise MalmoiError(f"--seed {self.seed}: give a whole number from 0 to 2**63 - 1.")
+
+    def spell(self) -> str:
+        """The options that differ from the defaults, as they are written on the command line."""
+        words = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                name = f"--{field.name.replace('_', '-')}"
+                words.append(name if value is True else f"{name} {value}")
+        return " ".join(words)
 
     def count_predictions(self) -> int:
         """How many tokens of a sequence are predicted at the most."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -58,6 +59,8 @@ class RunLog:
         record: dict[str, Any] = asdict(step)
         if evaluation is not None:
             record["evaluation"] = evaluation
+        if not math.isfinite(step.gradient_norm):
+            record["gradient_norm"] = None  # an overflow in half precision; JSON has no infinity
         self._file.write(json.dumps(record) + "\n")
         self._file.flush()
         scalars = {"loss": step.loss, "learning_rate": step.learning_rate, "gradient_norm": step.gradient_norm}

@@ -6,6 +6,7 @@ a run that is resumed at a step goes on exactly as if it had never stopped.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -22,8 +23,9 @@ from malmoi.data.randomness import draw_key
 from malmoi.errors import MalmoiError
 from malmoi.objectives.pretraining import LossPart
 from malmoi.training.distributed import World
-from malmoi.training.optimizer import find_learning_rate
-from malmoi.training.options import TrainingOptions
+from malmoi.training.optimizer import Optimizer, find_learning_rate
+from malmoi.training.options import Precision, TrainingOptions
+from malmoi.training.sharding import is_sharded, put_apart
 from malmoi.values import Batch, Step
 
 _DROPOUT = 7  # the purpose of random numbers, see data/randomness.py
@@ -34,6 +36,9 @@ class BatchSource(Protocol):
 
     def batch(self, step: int, positions: NDArray[np.int64]) -> Batch:
         """The rows at these positions of the global batch of a step."""
+
+    def locate(self, step: int) -> str:
+        """How a person can look at the examples of a step."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Task:
 
 def train(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     source: BatchSource,
     task: Task,
     options: TrainingOptions,
@@ -57,7 +62,6 @@ def train(
 ) -> Iterator[Step]:
     """Train from `first_step` on. When a Step is yielded, its update has been made."""
     micro_batches = plan_rows(options, world)
-    scaler = torch.amp.GradScaler(world.device.type, enabled=options.precision == "fp16")
     model.train()
     for step in range(first_step, options.steps):
         began = time.perf_counter()
@@ -70,28 +74,22 @@ def train(
             with streams, cast(options.precision, world.device):
                 parts = task.losses(model, batch, world.device)
             loss = torch.stack([part.total / max(counts[name], 1) for name, part in parts.items()]).sum()
-            scaler.scale(loss).backward()
+            optimizer.backward(loss)
             for name, part in parts.items():
                 sums[f"loss.{name}"] += float(part.total.detach())
                 sums[f"right.{name}"] += float(part.right)
         sums = world.sum_numbers(sums)
         means = {name: sums[f"loss.{name}"] / max(count, 1) for name, count in counts.items()}
-        if not all(np.isfinite(list(means.values()))):
-            raise MalmoiError(
-                f"step {step}: the loss is not finite ({', '.join(f'{n} {v}' for n, v in means.items())}); the weights "
-                f"are those before this step. Look at its examples with: malmoi inspect STORE --step {step} "
-                f"--batch-size {options.batch_size}, and try a lower --lr."
-            )
-        scaler.unscale_(optimizer)
-        world.sum_gradients(model)
-        norm = float(nn.utils.clip_grad_norm_(model.parameters(), options.clip))
+        if not all(map(math.isfinite, means.values())):
+            figures = ", ".join(f"{name} {value}" for name, value in means.items())
+            culprits = _find_culprits(model, source, task, step, np.concatenate(micro_batches), world.device)
+            raise _not_finite(step, f"loss ({figures})", culprits, source)
+        norm = optimizer.combine_gradients()
+        if not math.isfinite(norm) and not optimizer.tolerates_overflow:
+            raise _not_finite(step, "gradient", [], source)
         rate = find_learning_rate(step, options)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad(set_to_none=True)
-        tokens = world.sum_numbers({"tokens": float(sum(count_tokens(batch) for batch in batches))})["tokens"]
+        optimizer.update(rate)
+        tokens = world.sum_numbers({"tokens": float(sum(batch.count_tokens() for batch in batches))})["tokens"]
         yield Step(
             step=step,
             loss=sum(means.values()),
@@ -104,7 +102,31 @@ def train(
         )
 
 
-def cast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+def _not_finite(step: int, what: str, culprits: list[int], source: BatchSource) -> MalmoiError:
+    rows = f" It comes from row {', '.join(map(str, culprits))} of the batch." if culprits else ""
+    return MalmoiError(
+        f"step {step}: the {what} is not finite; the weights are those before this step.{rows} Look at the examples "
+        f"with: {source.locate(step)}; and try a lower --lr in another --out."
+    )
+
+
+@torch.no_grad()
+def _find_culprits(
+    model: nn.Module, source: BatchSource, task: Task, step: int, rows: NDArray[np.int64], device: torch.device
+) -> list[int]:
+    """The rows of the batch whose own loss is not finite, if it is single rows that do it."""
+    if is_sharded(model):
+        return []  # a divided model computes only where all ranks do
+    model.eval()
+    guilty = []
+    for row in rows:
+        parts = task.losses(model, source.batch(step, np.array([row])), device)
+        if not all(math.isfinite(float(part.total)) for part in parts.values()):
+            guilty.append(int(row))
+    return guilty if len(guilty) < len(rows) else []
+
+
+def cast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
     """Arithmetic of the forward pass. bf16 and fp16 on a GPU are written with care but untested on hardware."""
     types = {"bf16": torch.bfloat16, "fp16": torch.float16}
     if precision not in types:
@@ -125,10 +147,6 @@ def plan_rows(options: TrainingOptions, world: World) -> list[NDArray[np.int64]]
     return [np.arange(start, start + rows) for start in range(begin, begin + own, rows)]
 
 
-def count_tokens(batch: Batch) -> int:
-    return batch.input_ids.size if batch.attention_mask is None else int(batch.attention_mask.sum())
-
-
 def _add_counts(counts: Iterator[dict[str, int]]) -> dict[str, float]:
     total: dict[str, float] = {}
     for one in counts:
@@ -139,7 +157,7 @@ def _add_counts(counts: Iterator[dict[str, int]]) -> dict[str, float]:
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, batches: Iterator[Batch], task: Task, device: torch.device
+    model: nn.Module, batches: Iterator[Batch], task: Task, precision: Precision, device: torch.device
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Mean losses and accuracies over some batches; every rank computes them all, so that all agree."""
     was_training = model.training
@@ -148,11 +166,14 @@ def evaluate(
     right: dict[str, float] = {}
     counts: dict[str, int] = {}
     for batch in batches:
-        for name, part in task.losses(model, batch, device).items():
+        with cast(precision, device):
+            parts = task.losses(model, batch, device)
+        for name, part in parts.items():
             sums[name] = sums.get(name, 0.0) + float(part.total)
             right[name] = right.get(name, 0.0) + float(part.right)
             counts[name] = counts.get(name, 0) + part.count
     model.train(was_training)
+    put_apart(model)
     return (
         {name: sums[name] / max(count, 1) for name, count in counts.items()},
         {name: right[name] / max(count, 1) for name, count in counts.items()},

@@ -1,26 +1,55 @@
-"""AdamW with the usual exclusions, and the learning rate of a step."""
+"""AdamW with the usual exclusions, the scale of half-precision losses, and the learning rate of a step."""
 
 from __future__ import annotations
 
 import math
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from malmoi.training.distributed import World
 from malmoi.training.options import TrainingOptions
+from malmoi.training.sharding import is_sharded, make_whole
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-6
 
 
-def make_optimizer(model: nn.Module, options: TrainingOptions) -> torch.optim.AdamW:
-    """Weights decay, biases and norms do not."""
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [one for one in parameters if one.dim() > 1], "weight_decay": options.weight_decay},
-        {"params": [one for one in parameters if one.dim() <= 1], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=options.lr, betas=_BETAS, eps=_EPSILON, fused=True)
+class Optimizer:
+    """Turns gradients into updates. It holds all that an update remembers of those before it."""
+
+    def __init__(self, model: nn.Module, options: TrainingOptions, world: World) -> None:
+        self._model, self._options, self._world = model, options, world
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        groups = [
+            {"params": [one for one in parameters if one.dim() > 1], "weight_decay": options.weight_decay},
+            {"params": [one for one in parameters if one.dim() <= 1], "weight_decay": 0.0},  # biases and norms
+        ]
+        self.adamw = torch.optim.AdamW(groups, lr=options.lr, betas=_BETAS, eps=_EPSILON, fused=True)
+        self.scaler = torch.amp.GradScaler(world.device.type, enabled=options.precision == "fp16")
+
+    def backward(self, loss: Tensor) -> None:
+        self.scaler.scale(loss).backward()
+
+    def combine_gradients(self) -> float:
+        """Sum the gradients of all ranks and clip them; returns their norm before that."""
+        # Summed before they are unscaled: an overflow on one rank is then one on all, and all leave the step out.
+        if not is_sharded(self._model):  # else the backward pass has done it
+            self._world.sum_gradients(self._model)
+        self.scaler.unscale_(self.adamw)
+        return float(make_whole(nn.utils.clip_grad_norm_(self._model.parameters(), self._options.clip)))
+
+    @property
+    def tolerates_overflow(self) -> bool:
+        """Whether gradients that are not finite are left out and met by a smaller scale."""
+        return self.scaler.is_enabled()
+
+    def update(self, rate: float) -> None:
+        for group in self.adamw.param_groups:
+            group["lr"] = rate
+        self.scaler.step(self.adamw)
+        self.scaler.update()
+        self.adamw.zero_grad(set_to_none=True)
 
 
 def find_learning_rate(step: int, options: TrainingOptions) -> float:

@@ -34,6 +34,7 @@ class TrainingOptions:
     eval_share: Annotated[float, Parameter(help="Share of the documents held out.")] = 0.02
     save_every: Annotated[int, Parameter(help="Steps between checkpoints.")] = 500
     keep: Annotated[int, Parameter(help="How many checkpoints are kept.")] = 2
+    shard: Annotated[bool, Parameter(negative="", help="Divide the model among the ranks (FSDP2).")] = False
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("batch_size", 1), ("eval_batches", 1), ("save_every", 1), ("keep", 1)):
@@ -49,6 +50,9 @@ class TrainingOptions:
             raise MalmoiError(f"--eval-share {self.eval_share}: give a share from 0 to 1, such as 0.02.")
         if self.micro_batch is not None and (self.micro_batch < 1 or self.batch_size % self.micro_batch):
             raise MalmoiError(f"--micro-batch {self.micro_batch}: it must divide --batch-size {self.batch_size}.")
+
+        if self.shard and self.precision == "fp16":
+            raise MalmoiError("--shard goes with --precision fp32 or bf16; the scale of fp16 is not kept over shards.")
 
     def count_short(self) -> int:
         """How many steps are made at the first length."""

@@ -17,14 +17,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from malmoi import __version__
+from malmoi.checkpoint.bundle import Bundle
+from malmoi.checkpoint.fitting import build_model
 from malmoi.data.folders import FolderLock
-from malmoi.data.randomness import draw_key, draw_uniform
+from malmoi.data.holdout import split_store
 from malmoi.data.store import Store
 from malmoi.errors import MalmoiError
 from malmoi.features.filling import fill_gaps
@@ -36,17 +39,14 @@ from malmoi.training.distributed import World
 from malmoi.training.log import RunLog, read_log, take_up_config
 from malmoi.training.loop import Task, evaluate, train
 from malmoi.training.memory import keep_buffers
-from malmoi.training.optimizer import make_optimizer
+from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
 from malmoi.training.report import write_report
+from malmoi.training.sharding import is_sharded, make_whole, shard_model
 from malmoi.training.state import find_checkpoint, load_checkpoint, save_checkpoint
 from malmoi.values import IGNORED, Batch, Step
 
-if TYPE_CHECKING:
-    from malmoi.checkpoint.bundle import Bundle
-
 PRETRAINING = Task(count_predictions, sum_losses)
-_HELD_OUT = 8  # the purpose of random numbers, see data/randomness.py
 # Masks of an evaluation are the same every time, and not those of any training step.
 _EVALUATION_SEED = 2**62
 _FILLS = 8
@@ -56,6 +56,7 @@ class PretrainingBatches:
     """The examples of a run: of one length, or short ones first and long ones in the end."""
 
     def __init__(self, store: Store, examples: ExampleOptions, training: TrainingOptions) -> None:
+        self._training = training
         self._batch_size = training.batch_size
         self._short_steps = training.count_short()
         self._short = Examples(store, examples)
@@ -68,14 +69,14 @@ class PretrainingBatches:
             return self._short.batch(step, self._batch_size, positions)
         return self._long.batch(step - self._short_steps, self._batch_size, positions)
 
-
-def split_store(store: Store, share: float, seed: int) -> tuple[Store, Store | None]:
-    """The documents to train on and those held out, drawn at random; None where there are too few to spare."""
-    documents = len(store.document_begins)
-    held_out = draw_uniform(draw_key(seed, _HELD_OUT, np.arange(documents)), 0) < share
-    if documents < 2 / max(share, 1e-9) or held_out.sum() < 2:
-        return store, None
-    return store.select(~held_out), store.select(held_out)
+    def locate(self, step: int) -> str:
+        examples = self._short
+        if self._long is not None and step >= self._short_steps:
+            examples, step = self._long, step - self._short_steps
+        return (
+            f"malmoi inspect {examples.store.folder} --step {step} --batch-size {self._batch_size} "
+            f"--show {self._batch_size} --eval-share {self._training.eval_share} {examples.options.spell()}"
+        )
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,8 @@ def pretrain(
     with _open_run(out, _describe_run(store, bundle, model_name, examples, training), world):
         learned, held_out = split_store(store, training.eval_share, examples.seed)
         batches = PretrainingBatches(learned, examples, training)
-        model = bundle.model.to(world.device)
-        optimizer = make_optimizer(model, training)
+        model = _place(bundle.model, training, world)
+        optimizer = Optimizer(model, training, world)
         checkpoints = out / "checkpoints"
         newest, complaints = find_checkpoint(checkpoints)
         for complaint in complaints:
@@ -126,16 +127,33 @@ def pretrain(
                 # Ranks may hear of a signal at different steps; they have to stop at the same one.
                 stopping = world.sum_numbers({"signal": signals.received})["signal"] > 0
                 if done % training.save_every == 0 or is_last or stopping:
-                    if world.is_first:
-                        save_checkpoint(checkpoints, done, model, optimizer, training.keep)
-                    world.wait()
+                    save_checkpoint(checkpoints, done, model, optimizer, training.keep, world)
                 yield Progress(step, evaluation)
                 if stopping and not is_last:
                     raise Interrupted(signals.received or int(signal.SIGTERM))
-        model.eval()
+        if is_sharded(model):
+            bundle.model = _put_together(bundle)
+        bundle.model.eval()
         if world.is_first:
             finish_run(out, bundle, learned, held_out, examples, training)
         world.wait()
+
+
+def _place(model: nn.Module, training: TrainingOptions, world: World) -> nn.Module:
+    """The model where it is to compute, whole or divided among the ranks."""
+    if not training.shard:
+        return model.to(world.device)
+    if world.size == 1:
+        raise MalmoiError("--shard divides a model among ranks; run it under torchrun with two ranks or more.")
+    shard_model(model, world.device, world.size)
+    return model
+
+
+def _put_together(bundle: Bundle) -> nn.Module:
+    """The whole model on this rank's CPU, from a divided one; every rank has to call this."""
+    whole = build_model(bundle.system, bundle.config, seed=0)
+    whole.load_state_dict({name: make_whole(tensor).cpu() for name, tensor in bundle.model.state_dict().items()})
+    return whole
 
 
 def _describe_run(
@@ -233,7 +251,7 @@ def _evaluate(
     model: Any, store: Store, examples: ExampleOptions, training: TrainingOptions, world: World
 ) -> dict[str, float]:
     chosen = evaluation_batches(store, examples, training)
-    losses, accuracy = evaluate(model, chosen, PRETRAINING, world.device)
+    losses, accuracy = evaluate(model, chosen, PRETRAINING, training.precision, world.device)
     return {
         **{f"{name}_loss": value for name, value in losses.items()},
         **{f"{name}_accuracy": value for name, value in accuracy.items()},

@@ -2,7 +2,7 @@
 
     checkpoints/step-000500/
       state.safetensors   weights, and what the optimizer remembers of each
-      state.json          the number of steps made
+      state.json          the number of steps made, of updates among them, and the scale of half-precision losses
       manifest.json       size and digest of the files above
 
 The number of steps is all the data state there is: examples, dropout and learning rate follow from it.
@@ -23,21 +23,34 @@ from torch import Tensor, nn
 
 from malmoi.data.folders import digest_file, publish_folder
 from malmoi.errors import MalmoiError
+from malmoi.training.distributed import World
+from malmoi.training.optimizer import Optimizer
+from malmoi.training.sharding import divide_like, make_whole
 
 _TENSORS, _FACTS, _MANIFEST = "state.safetensors", "state.json", "manifest.json"
 _NAME = re.compile(r"step-(\d{6,})")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
-def save_checkpoint(folder: Path, steps: int, model: nn.Module, optimizer: torch.optim.Optimizer, keep: int) -> Path:
-    """Write the checkpoint after `steps` updates, then remove the oldest ones beyond `keep`."""
+def save_checkpoint(folder: Path, steps: int, model: nn.Module, optimizer: Optimizer, keep: int, world: World) -> None:
+    """Write the checkpoint after `steps` updates, then remove the oldest ones beyond `keep`.
+
+    All ranks call it, because a divided model is put together by all of them; the first one writes.
+    """
+    tensors = _collect(model, optimizer.adamw)
+    if world.is_first:
+        _write(folder, steps, tensors, {"steps": steps, **_remember(optimizer)}, keep)
+    world.wait()
+
+
+def _write(folder: Path, steps: int, tensors: dict[str, Tensor], facts: dict[str, Any], keep: int) -> None:
     out = folder / f"step-{steps:06d}"
     partial = folder / f".{out.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        save_file(_collect(model, optimizer), partial / _TENSORS)
-        (partial / _FACTS).write_text(json.dumps({"steps": steps}) + "\n", "utf-8")
+        save_file(tensors, partial / _TENSORS)
+        (partial / _FACTS).write_text(json.dumps(facts) + "\n", "utf-8")
         digests = {name: vars(digest_file(partial / name)) for name in (_TENSORS, _FACTS)}
         (partial / _MANIFEST).write_text(json.dumps(digests, indent=1) + "\n", "utf-8")
         if out.exists():
@@ -51,7 +64,6 @@ def save_checkpoint(folder: Path, steps: int, model: nn.Module, optimizer: torch
         ) from None
     for old in list_checkpoints(folder)[:-keep]:
         shutil.rmtree(old)
-    return out
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -73,31 +85,37 @@ def find_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
     return None, complaints
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> int:
     """Restore weights and optimizer, and return the number of steps made."""
     tensors = load_file(path / _TENSORS)
-    expected = _collect(model, optimizer)
-    if tensors.keys() - expected.keys() or {name for name in expected if name.startswith("model.")} - tensors.keys():
+    shapes = {f"{kind}.{name}": one.shape for name, one in model.named_parameters() for kind in ("model", *_MOMENTS)}
+    if {name: tensor.shape for name, tensor in tensors.items()} != shapes:
         raise MalmoiError(f"{path}: this checkpoint belongs to another model; choose another --out.")
+    facts = json.loads((path / _FACTS).read_text("utf-8"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(tensors[f"model.{name}"])
-    steps = int(json.loads((path / _FACTS).read_text("utf-8"))["steps"])
-    for name, parameter in model.named_parameters():
-        if f"exp_avg.{name}" in tensors:
-            state: dict[str, Any] = {moment: tensors[f"{moment}.{name}"].to(parameter.device) for moment in _MOMENTS}
-            state["step"] = torch.tensor(float(steps))
-            optimizer.state[parameter] = state
-    return steps
+            parameter.copy_(divide_like(tensors[f"model.{name}"], parameter))
+            state: dict[str, Any] = {moment: divide_like(tensors[f"{moment}.{name}"], parameter) for moment in _MOMENTS}
+            state["step"] = torch.tensor(float(facts["updates"]))
+            optimizer.adamw.state[parameter] = state
+    if facts["scaler"]:
+        optimizer.scaler.load_state_dict(facts["scaler"])
+    return int(facts["steps"])
 
 
-def _collect(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _remember(optimizer: Optimizer) -> dict[str, Any]:
+    # A step whose half-precision gradients overflow makes no update, so updates are counted apart from steps.
+    counts = [int(state["step"]) for state in optimizer.adamw.state.values()]
+    return {"updates": max(counts, default=0), "scaler": optimizer.scaler.state_dict()}
+
+
+def _collect(model: nn.Module, adamw: torch.optim.AdamW) -> dict[str, Tensor]:
     tensors = {}
     for name, parameter in model.named_parameters():
-        tensors[f"model.{name}"] = parameter.detach()
-        state = optimizer.state.get(parameter, {})
+        tensors[f"model.{name}"] = make_whole(parameter.detach()).cpu()
+        state = adamw.state.get(parameter, {})
         for moment in _MOMENTS:
-            tensors[f"{moment}.{name}"] = state.get(moment, torch.zeros_like(parameter))
+            tensors[f"{moment}.{name}"] = make_whole(state.get(moment, torch.zeros_like(parameter))).cpu()
     return tensors
 
 

@@ -29,3 +29,20 @@ def test_no_gradient_is_made_where_none_is_wanted():
     with torch.no_grad():
         loss, _ = sum_word_loss(torch.randn(3, 4), torch.randn(9, 4), None, torch.tensor([1, 2, 3]))
     assert not loss.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_close_to_single(dtype):
+    """Hidden states may come in half precision from autocast; weights stay single."""
+    torch.manual_seed(0)
+    hidden, weight, bias = torch.randn(300, 16), torch.randn(50, 16), torch.randn(50)
+    labels = torch.randint(0, 50, (300,))
+    gradients = []
+    for rows in (hidden, hidden.to(dtype)):
+        inputs = [tensor.clone().requires_grad_() for tensor in (rows, weight, bias)]
+        with torch.autocast("cpu", dtype=dtype):
+            loss, _ = sum_word_loss(*inputs, labels)
+        gradients.append([loss.detach(), *torch.autograd.grad(loss, inputs)])
+    assert [one.dtype for one in gradients[1]] == [torch.float32, dtype, torch.float32, torch.float32]
+    for single, half in zip(*gradients, strict=True):
+        assert (single - half).norm() < 0.02 * single.norm()

@@ -10,6 +10,8 @@ import sys
 import time
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 OPTIONS = (
     *("--steps", 12, "--batch-size", 8, "--seq-len", 48, "--save-every", 4, "--eval-every", 6),
@@ -135,18 +137,25 @@ def test_a_full_disk_in_a_save_loses_nothing(whole, command, tmp_path):
     assert losses_of(tmp_path / "run") == losses_of(whole) and weights_of(tmp_path / "run") == weights_of(whole)
 
 
-def test_two_ranks_compute_what_one_does(whole, command, tmp_path):
+@pytest.mark.parametrize("shard", [False, True])
+def test_two_ranks_compute_what_one_does(whole, command, tmp_path, shard):
     ranks = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *command[1:]]
     finished = subprocess.run(
-        [*ranks, "--out", "run"],
+        [*ranks, "--out", "run", *(["--shard"] if shard else [])],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert finished.returncode == 0, finished.stderr
-    for (one, _, _), (two, _, _) in zip(losses_of(whole), losses_of(tmp_path / "run"), strict=True):
-        assert abs(one - two) < 1e-4
+    for (one, norm, held_out), (two, other_norm, other) in zip(
+        losses_of(whole), losses_of(tmp_path / "run"), strict=True
+    ):
+        assert abs(one - two) < 1e-4 and abs(norm - other_norm) < 1e-3
+        assert held_out is None or abs(held_out["mlm_loss"] - other["mlm_loss"]) < 1e-4
+    expected, found = (load_file(run / "model" / "model.safetensors") for run in (whole, tmp_path / "run"))
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, atol=1e-5, rtol=0)
 
 
 def test_mistakes(refuses, whole, korean_store, english_store, small, tmp_path):

@@ -1,19 +1,21 @@
 """A step is a function of the weights and its number: accumulation, ranks and resuming cannot change it."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
 import torch
 
+from malmoi.data.holdout import split_store
 from malmoi.errors import MalmoiError
 from malmoi.objectives.options import ExampleOptions
 from malmoi.systems.bert import Bert, BertConfig
 from malmoi.training.distributed import World
 from malmoi.training.loop import plan_rows, train
-from malmoi.training.optimizer import find_learning_rate, make_optimizer
+from malmoi.training.optimizer import Optimizer, find_learning_rate
 from malmoi.training.options import TrainingOptions
-from malmoi.training.pretraining import PRETRAINING, PretrainingBatches, split_store
+from malmoi.training.pretraining import PRETRAINING, PretrainingBatches
 from malmoi.training.state import find_checkpoint, list_checkpoints, load_checkpoint, save_checkpoint
 
 ALONE = World(0, 1, torch.device("cpu"))
@@ -37,7 +39,7 @@ def make_model(store, dropout=0.1):
 
 
 def run(store, model, training, *, first_step=0, optimizer=None, world=ALONE):
-    optimizer = optimizer or make_optimizer(model, training)
+    optimizer = optimizer or Optimizer(model, training, ALONE)
     source = PretrainingBatches(store, EXAMPLES, training)
     return train(model, optimizer, source, PRETRAINING, training, world, seed=3, first_step=first_step)
 
@@ -61,7 +63,7 @@ def test_one_batch_can_be_learned_by_heart(korean_store):
         def batch(self, step, positions):
             return source.batch(0, positions)
 
-    *_, last = train(model, make_optimizer(model, training), Same(), PRETRAINING, training, ALONE, seed=3)
+    *_, last = train(model, Optimizer(model, training, ALONE), Same(), PRETRAINING, training, ALONE, seed=3)
     assert last.loss < 0.1 and last.accuracy["mlm"] == 1.0
 
 
@@ -81,15 +83,15 @@ def test_accumulation_does_not_change_the_step(korean_store, micro_batch):
 def test_a_resumed_run_is_bit_identical(korean_store, tmp_path):
     options = TrainingOptions(steps=12, batch_size=8)
     model = make_model(korean_store)
-    optimizer = make_optimizer(model, options)
+    optimizer = Optimizer(model, options, ALONE)
     steps = []
     for step in run(korean_store, model, options, optimizer=optimizer):
         steps.append(step)
         if step.step == 4:
-            save_checkpoint(tmp_path, 5, model, optimizer, keep=2)
+            save_checkpoint(tmp_path, 5, model, optimizer, keep=2, world=ALONE)
     torch.manual_seed(99)  # nothing of the process's own randomness may matter
     resumed = make_model(korean_store)
-    fresh = make_optimizer(resumed, options)
+    fresh = Optimizer(resumed, options, ALONE)
     assert load_checkpoint(tmp_path / "step-000005", resumed, fresh) == 5
     later = list(run(korean_store, resumed, options, first_step=5, optimizer=fresh))
     assert [step.loss for step in later] == [step.loss for step in steps[5:]]
@@ -98,12 +100,69 @@ def test_a_resumed_run_is_bit_identical(korean_store, tmp_path):
 
 def test_a_loss_that_is_not_finite_stops_before_the_update(korean_store):
     model = make_model(korean_store)
-    with torch.no_grad():
-        model.embeddings.words.weight[7] = torch.inf
+    options = TrainingOptions(steps=2, batch_size=8)
+    batch = PretrainingBatches(korean_store, EXAMPLES, options).batch(0, np.arange(8))
+    rows_of = {word: np.flatnonzero((batch.input_ids == word).any(axis=1)) for word in np.unique(batch.input_ids)}
+    word = next(word for word, rows in rows_of.items() if len(rows) == 2)
+    model.embeddings.words.register_forward_hook(
+        lambda module, inputs, output: output.masked_fill((inputs[0] == word)[..., None], torch.inf)
+    )
     before = weights_of(copy.deepcopy(model))
-    with pytest.raises(MalmoiError, match=r"step 0: the loss is not finite .*malmoi inspect STORE --step 0"):
+    with pytest.raises(MalmoiError, match=r"step 0: the loss \(mlm nan, nsp nan\) is not finite") as failure:
+        list(run(korean_store, model, options))
+    assert f"It comes from row {', '.join(map(str, rows_of[word]))} of the batch." in str(failure.value)
+    assert f"malmoi inspect {korean_store.folder} --step 0 --batch-size 8 --show 8" in str(failure.value)
+    assert "--seq-len 48 --whole-words --seed 3" in str(failure.value)
+    assert torch.equal(weights_of(model), before)
+
+
+def test_a_gradient_that_is_not_finite_stops_before_the_update(korean_store):
+    model = make_model(korean_store)
+    model.embeddings.norm.weight.register_hook(lambda gradient: gradient * torch.inf)
+    before = weights_of(copy.deepcopy(model))
+    with pytest.raises(MalmoiError, match=r"step 0: the gradient is not finite"):
         list(run(korean_store, model, TrainingOptions(steps=2, batch_size=8)))
     assert torch.equal(weights_of(model), before)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_learns_and_resumes_bit_for_bit(korean_store, tmp_path, precision):
+    options = TrainingOptions(steps=30, lr=5e-3, batch_size=8, precision=precision)
+    model = make_model(korean_store)
+    optimizer = Optimizer(model, options, ALONE)
+    if precision == "fp16":
+        optimizer.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40, growth_interval=5)  # overflows at first
+    before = weights_of(copy.deepcopy(model))
+    steps = []
+    for step in run(korean_store, model, options, optimizer=optimizer):
+        steps.append(step)
+        if step.step == 0 and precision == "fp16":
+            assert not np.isfinite(step.gradient_norm) and torch.equal(weights_of(model), before)
+        if step.step == 22:
+            save_checkpoint(tmp_path, 23, model, optimizer, keep=2, world=ALONE)
+    resumed = make_model(korean_store)
+    fresh = Optimizer(resumed, options, ALONE)
+    first_step = load_checkpoint(tmp_path / "step-000023", resumed, fresh)
+    later = list(run(korean_store, resumed, options, first_step=first_step, optimizer=fresh))
+    assert [step.loss for step in later] == [step.loss for step in steps[23:]]
+    assert torch.equal(weights_of(resumed), weights_of(model))
+    if precision == "fp16":
+        made = int(optimizer.adamw.state[model.pooler.weight]["step"])
+        assert 5 < made < 30 and fresh.scaler.get_scale() == optimizer.scaler.get_scale() != 2.0**40
+
+
+def test_the_examples_of_a_step_can_be_looked_at(korean_store, malmoi):
+    """The command that a failed step names shows the very batch of that step."""
+    options = TrainingOptions(steps=10, batch_size=4, long_seq_len=64, long_share=0.2, eval_share=0.1)
+    learned, _ = split_store(korean_store, 0.1, EXAMPLES.seed)
+    source = PretrainingBatches(learned, EXAMPLES, options)
+    for step in (3, 9):
+        shown = malmoi(*source.locate(step).split()[1:], "--json", "--examples", "4")
+        assert shown.returncode == 0, shown.stderr
+        rows = [one["tokens"] for one in json.loads(shown.stdout)["examples"]]
+        batch = source.batch(step, np.arange(4))
+        for row, ids in zip(rows, batch.input_ids, strict=True):
+            assert row == [korean_store.tokenizer.token(int(id_)) for id_ in ids[: len(row)]]
 
 
 def test_ranks_get_their_rows():
@@ -129,7 +188,7 @@ def test_learning_rates():
 
 
 def test_biases_and_norms_do_not_decay(korean_store):
-    optimizer = make_optimizer(make_model(korean_store), TrainingOptions())
+    optimizer = Optimizer(make_model(korean_store), TrainingOptions(), ALONE).adamw
     decaying, exempt = optimizer.param_groups
     assert decaying["weight_decay"] == 0.01 and all(parameter.dim() == 2 for parameter in decaying["params"])
     assert exempt["weight_decay"] == 0.0 and all(parameter.dim() == 1 for parameter in exempt["params"])
@@ -163,9 +222,9 @@ def test_held_out_documents_are_not_trained_on(korean_store):
 def test_checkpoints_are_verified_and_the_newest_good_one_is_taken(korean_store, tmp_path):
     options = TrainingOptions(steps=4, batch_size=8)
     model = make_model(korean_store)
-    optimizer = make_optimizer(model, options)
+    optimizer = Optimizer(model, options, ALONE)
     for step in run(korean_store, model, options, optimizer=optimizer):
-        save_checkpoint(tmp_path, step.step + 1, model, optimizer, keep=3)
+        save_checkpoint(tmp_path, step.step + 1, model, optimizer, keep=3, world=ALONE)
     assert [path.name for path in list_checkpoints(tmp_path)] == ["step-000002", "step-000003", "step-000004"]
     newest = tmp_path / "step-000004" / "state.safetensors"
     content = bytearray(newest.read_bytes())
