@@ -23,10 +23,10 @@ import torch
 import transformers
 from measuring import interleave, measure_spread, print_figures, write_json
 
-from malmoi.objectives.pretraining import count_predictions, sum_losses
+from malmoi.objectives.masked import MASKED
 from malmoi.systems.bert import PRESETS, Bert
 from malmoi.training.distributed import World
-from malmoi.training.loop import Task, train
+from malmoi.training.loop import train
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
@@ -102,7 +102,7 @@ def step_malmoi(size: str, batch: Batch, dropout: float) -> Callable[[], object]
         model,
         Optimizer(model, options, world),
         Same(),
-        Task(count_predictions, sum_losses),  # type: ignore[arg-type]
+        MASKED.task,
         options,
         world,
         seed=0,

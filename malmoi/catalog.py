@@ -9,6 +9,8 @@ from typing import Any
 from torch import nn
 
 from malmoi.errors import MalmoiError
+from malmoi.objectives.masked import MASKED
+from malmoi.objectives.task import Objective
 from malmoi.systems import bert
 from malmoi.weightmap import WeightMap
 
@@ -21,6 +23,8 @@ class System:
     model: Callable[[Any], nn.Module]
     presets: Mapping[str, Any]
     weights: Callable[[Any], WeightMap]
+    # How it can be pre-trained; the first is the published way.
+    objectives: Mapping[str, Objective[Any]]
     # The parts of the model that a folder may lack, as people call them.
     heads: Mapping[str, str]
     # The class of transformers, from the most to the fewest heads: the first whose heads are all there.
@@ -37,6 +41,7 @@ SYSTEMS = {
         model=bert.Bert,
         presets=bert.PRESETS,
         weights=bert.weight_map,
+        objectives={"mlm+nsp": MASKED, "mlm": MASKED},
         heads=bert.HEADS,
         architectures=bert.ARCHITECTURES,
         tied=bert.TIED,
@@ -52,3 +57,10 @@ def find_preset(name: str) -> tuple[str, Any]:
             return system, entry.presets[name]
     known = ", ".join(name for entry in SYSTEMS.values() for name in entry.presets)
     raise MalmoiError(f"{name} is neither a folder nor a preset; the presets are {known}.")
+
+
+def find_objective(system: str, name: str) -> Objective[Any]:
+    known = SYSTEMS[system].objectives
+    if name not in known:
+        raise MalmoiError(f"--objective {name}: {system} is not trained that way; choose {' or '.join(known)}.")
+    return known[name]

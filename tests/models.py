@@ -10,6 +10,8 @@ from malmoi.text.tokenizer_training import train_tokenizer
 SMALL = BertConfig(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=48
 )
+# A small configuration of every system, for the tests that all of them have to pass.
+SMALL_CONFIGS = {"bert": SMALL}
 SENTENCES = [
     "학생들이 어제 도서관에서 책을 읽었습니다.",
     "고양이가 밤늦게 부엌에서 노래를 불렀어요. 할머니가 보았다.",

@@ -11,7 +11,14 @@ from corpora import korean_documents
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-DOCUMENTS = ["README.md", "README.ko.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/results.md"]
+DOCUMENTS = [
+    "README.md",
+    "README.ko.md",
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
+    "docs/add-a-system.md",
+    "docs/results.md",
+]
 
 
 def blocks(name, language):
@@ -37,6 +44,25 @@ def test_the_shell_commands_run(corpus):
 def test_the_python_lines_run(corpus):
     program = blocks("README.md", "python")[0] + "\nassert batch.input_ids.shape[0] == 32\n"
     finished = subprocess.run([sys.executable, "-c", program], cwd=corpus, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_the_system_of_the_guide_works(tmp_path):
+    program = "\n".join(blocks("docs/add-a-system.md", "python"))
+    program += """
+from malmoi.checkpoint.bundle import load_bundle
+from malmoi.objectives.masked import MASKED
+from malmoi.values import Batch
+import numpy as np
+loaded = load_bundle("narrow")
+ids = np.full((2, 8), 5)
+batch = Batch(ids, np.zeros_like(ids), None, np.where(np.arange(8) == 3, ids, -100), np.array([0, 1]))
+losses = MASKED.task.losses(loaded.model.train(), batch, torch.device("cpu"))
+sum(part.total for part in losses.values()).backward()
+assert all(parameter.grad is not None for parameter in loaded.model.parameters())
+assert torch.equal(loaded.model.embeddings.words.table.weight, narrow.model.embeddings.words.table.weight)
+"""
+    finished = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
 
 

@@ -70,6 +70,7 @@ def demo(
 def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
     import torch
 
+    from malmoi.catalog import find_objective
     from malmoi.data.holdout import split_store
     from malmoi.demo.words import compare_contexts
     from malmoi.objectives.baseline import measure_unigram_loss
@@ -94,7 +95,8 @@ def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
     if held_out is None:
         print("There are too few documents to hold some out, so there is nothing to measure it on.")
     else:
-        batches = list(evaluation_batches(held_out, examples, training))
+        objective = find_objective(bert.system, examples.objective)
+        batches = list(evaluation_batches(objective, held_out, examples, training))
         print("On documents it has never seen, a hidden word costs it, in nats:")
         for record in read_log(out):
             if "evaluation" in record:

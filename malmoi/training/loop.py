@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,39 +20,31 @@ from torch import nn
 from malmoi.blocks.dropout import dropout_streams
 from malmoi.data.randomness import draw_key
 from malmoi.errors import MalmoiError
-from malmoi.objectives.pretraining import LossPart
+from malmoi.objectives.task import BatchT, BatchT_co, Task
 from malmoi.training.distributed import World
 from malmoi.training.optimizer import Optimizer, find_learning_rate
 from malmoi.training.options import Precision, TrainingOptions
 from malmoi.training.sharding import is_sharded, put_apart
-from malmoi.values import Batch, Step
+from malmoi.values import Step
 
 _DROPOUT = 7  # the purpose of random numbers, see data/randomness.py
 
 
-class BatchSource(Protocol):
+class BatchSource(Protocol[BatchT_co]):
     """Where the batches of a run come from."""
 
-    def batch(self, step: int, positions: NDArray[np.int64]) -> Batch:
+    def batch(self, step: int, positions: NDArray[np.int64]) -> BatchT_co:
         """The rows at these positions of the global batch of a step."""
 
     def locate(self, step: int) -> str:
         """How a person can look at the examples of a step."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is learned: how many predictions a batch holds, and their summed losses."""
-
-    count: Callable[[Batch], dict[str, int]]
-    losses: Callable[[Any, Batch, torch.device], dict[str, LossPart]]
-
-
 def train(
     model: nn.Module,
     optimizer: Optimizer,
-    source: BatchSource,
-    task: Task,
+    source: BatchSource[BatchT],
+    task: Task[BatchT],
     options: TrainingOptions,
     world: World,
     *,
@@ -102,7 +93,7 @@ def train(
         )
 
 
-def _not_finite(step: int, what: str, culprits: list[int], source: BatchSource) -> MalmoiError:
+def _not_finite(step: int, what: str, culprits: list[int], source: BatchSource[Any]) -> MalmoiError:
     rows = f" It comes from row {', '.join(map(str, culprits))} of the batch." if culprits else ""
     return MalmoiError(
         f"step {step}: the {what} is not finite; the weights are those before this step.{rows} Look at the examples "
@@ -112,7 +103,12 @@ def _not_finite(step: int, what: str, culprits: list[int], source: BatchSource) 
 
 @torch.no_grad()
 def _find_culprits(
-    model: nn.Module, source: BatchSource, task: Task, step: int, rows: NDArray[np.int64], device: torch.device
+    model: nn.Module,
+    source: BatchSource[BatchT],
+    task: Task[BatchT],
+    step: int,
+    rows: NDArray[np.int64],
+    device: torch.device,
 ) -> list[int]:
     """The rows of the batch whose own loss is not finite, if it is single rows that do it."""
     if is_sharded(model):
@@ -157,7 +153,7 @@ def _add_counts(counts: Iterator[dict[str, int]]) -> dict[str, float]:
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, batches: Iterator[Batch], task: Task, precision: Precision, device: torch.device
+    model: nn.Module, batches: Iterable[BatchT], task: Task[BatchT], precision: Precision, device: torch.device
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Mean losses and accuracies over some batches; every rank computes them all, so that all agree."""
     was_training = model.training

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from malmoi import __version__
+from malmoi.catalog import find_objective
 from malmoi.checkpoint.bundle import Bundle
 from malmoi.checkpoint.fitting import build_model
 from malmoi.data.folders import FolderLock
@@ -32,12 +33,11 @@ from malmoi.data.store import Store
 from malmoi.errors import MalmoiError
 from malmoi.features.filling import fill_gaps
 from malmoi.objectives.baseline import measure_unigram_loss
-from malmoi.objectives.examples import Examples
 from malmoi.objectives.options import ExampleOptions
-from malmoi.objectives.pretraining import count_predictions, sum_losses
+from malmoi.objectives.task import Objective
 from malmoi.training.distributed import World
 from malmoi.training.log import RunLog, read_log, take_up_config
-from malmoi.training.loop import Task, evaluate, train
+from malmoi.training.loop import evaluate, train
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
@@ -46,7 +46,6 @@ from malmoi.training.sharding import is_sharded, make_whole, shard_model
 from malmoi.training.state import find_checkpoint, load_checkpoint, save_checkpoint
 from malmoi.values import IGNORED, Batch, Step
 
-PRETRAINING = Task(count_predictions, sum_losses)
 # Masks of an evaluation are the same every time, and not those of any training step.
 _EVALUATION_SEED = 2**62
 _FILLS = 8
@@ -55,16 +54,19 @@ _FILLS = 8
 class PretrainingBatches:
     """The examples of a run: of one length, or short ones first and long ones in the end."""
 
-    def __init__(self, store: Store, examples: ExampleOptions, training: TrainingOptions) -> None:
+    def __init__(
+        self, objective: Objective[Any], store: Store, examples: ExampleOptions, training: TrainingOptions
+    ) -> None:
         self._training = training
         self._batch_size = training.batch_size
         self._short_steps = training.count_short()
-        self._short = Examples(store, examples)
+        self._short = objective.examples(store, examples)
         self._long = None
         if training.long_seq_len is not None:
-            self._long = Examples(store, replace(examples, seq_len=training.long_seq_len, max_predictions=None))
+            long = replace(examples, seq_len=training.long_seq_len, max_predictions=None)
+            self._long = objective.examples(store, long)
 
-    def batch(self, step: int, positions: NDArray[np.int64]) -> Batch:
+    def batch(self, step: int, positions: NDArray[np.int64]) -> Any:
         if self._long is None or step < self._short_steps:
             return self._short.batch(step, self._batch_size, positions)
         return self._long.batch(step - self._short_steps, self._batch_size, positions)
@@ -100,10 +102,11 @@ def pretrain(
 ) -> Iterator[Progress]:
     """Train in the folder `out`, from its newest good checkpoint on; at the end `out/model` holds the model."""
     _require_fit(store, bundle, examples, training)
+    objective = find_objective(bundle.system, examples.objective)
     keep_buffers()
     with _open_run(out, _describe_run(store, bundle, model_name, examples, training), world):
         learned, held_out = split_store(store, training.eval_share, examples.seed)
-        batches = PretrainingBatches(learned, examples, training)
+        batches = PretrainingBatches(objective, learned, examples, training)
         model = _place(bundle.model, training, world)
         optimizer = Optimizer(model, training, world)
         checkpoints = out / "checkpoints"
@@ -116,13 +119,13 @@ def pretrain(
             tell(f"{newest}: going on after step {first_step:,}.")
         with RunLog(out, first_step) if world.is_first else _NoLog() as log, _Signals() as signals:
             for step in train(
-                model, optimizer, batches, PRETRAINING, training, world, seed=examples.seed, first_step=first_step
+                model, optimizer, batches, objective.task, training, world, seed=examples.seed, first_step=first_step
             ):
                 done = step.step + 1
                 is_last = done == training.steps
                 evaluation = None
                 if held_out is not None and training.eval_every and (done % training.eval_every == 0 or is_last):
-                    evaluation = _evaluate(model, held_out, examples, training, world)
+                    evaluation = _evaluate(model, objective, held_out, examples, training, world)
                 log.write(step, evaluation)
                 # Ranks may hear of a signal at different steps; they have to stop at the same one.
                 stopping = world.sum_numbers({"signal": signals.received})["signal"] > 0
@@ -204,7 +207,8 @@ def finish_run(
     }
     fills = []
     if held_out is not None:
-        batches = list(evaluation_batches(held_out, examples, training))
+        objective = find_objective(bundle.system, examples.objective)
+        batches = list(evaluation_batches(objective, held_out, examples, training))
         facts["unigram loss on held-out text"] = f"{measure_unigram_loss(learned, batches):.3f}"
         evaluated = [record["evaluation"] for record in log if "evaluation" in record]
         if evaluated:
@@ -240,18 +244,25 @@ class Interrupted(Exception):
     """The run was asked to stop; it has saved a checkpoint."""
 
 
-def evaluation_batches(store: Store, examples: ExampleOptions, training: TrainingOptions) -> Iterator[Batch]:
+def evaluation_batches(
+    objective: Objective[Any], store: Store, examples: ExampleOptions, training: TrainingOptions
+) -> Iterator[Any]:
     """The batches of every evaluation: always the same."""
-    fixed = Examples(store, replace(examples, duplicates=1, seed=_EVALUATION_SEED))
+    fixed = objective.examples(store, replace(examples, duplicates=1, seed=_EVALUATION_SEED))
     count = min(training.eval_batches, max(1, fixed.epoch_size // training.batch_size))
     return (fixed.batch(number, training.batch_size) for number in range(count))
 
 
 def _evaluate(
-    model: Any, store: Store, examples: ExampleOptions, training: TrainingOptions, world: World
+    model: nn.Module,
+    objective: Objective[Any],
+    store: Store,
+    examples: ExampleOptions,
+    training: TrainingOptions,
+    world: World,
 ) -> dict[str, float]:
-    chosen = evaluation_batches(store, examples, training)
-    losses, accuracy = evaluate(model, chosen, PRETRAINING, training.precision, world.device)
+    chosen = evaluation_batches(objective, store, examples, training)
+    losses, accuracy = evaluate(model, chosen, objective.task, training.precision, world.device)
     return {
         **{f"{name}_loss": value for name, value in losses.items()},
         **{f"{name}_accuracy": value for name, value in accuracy.items()},

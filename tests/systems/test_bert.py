@@ -6,7 +6,7 @@ import torch
 import transformers
 
 from malmoi.errors import MalmoiError
-from malmoi.objectives.pretraining import count_predictions, sum_losses
+from malmoi.objectives.masked import count_predictions, sum_losses
 from malmoi.systems.bert import PRESETS, Bert, BertConfig, weight_map
 from malmoi.values import IGNORED, Batch
 

@@ -9,13 +9,14 @@ import torch
 
 from malmoi.data.holdout import split_store
 from malmoi.errors import MalmoiError
+from malmoi.objectives.masked import MASKED
 from malmoi.objectives.options import ExampleOptions
 from malmoi.systems.bert import Bert, BertConfig
 from malmoi.training.distributed import World
 from malmoi.training.loop import plan_rows, train
 from malmoi.training.optimizer import Optimizer, find_learning_rate
 from malmoi.training.options import TrainingOptions
-from malmoi.training.pretraining import PRETRAINING, PretrainingBatches
+from malmoi.training.pretraining import PretrainingBatches
 from malmoi.training.state import find_checkpoint, list_checkpoints, load_checkpoint, save_checkpoint
 
 ALONE = World(0, 1, torch.device("cpu"))
@@ -40,68 +41,18 @@ def make_model(store, dropout=0.1):
 
 def run(store, model, training, *, first_step=0, optimizer=None, world=ALONE):
     optimizer = optimizer or Optimizer(model, training, ALONE)
-    source = PretrainingBatches(store, EXAMPLES, training)
-    return train(model, optimizer, source, PRETRAINING, training, world, seed=3, first_step=first_step)
+    source = PretrainingBatches(MASKED, store, EXAMPLES, training)
+    return train(model, optimizer, source, MASKED.task, training, world, seed=3, first_step=first_step)
 
 
 def weights_of(model):
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
-def test_the_loss_falls(korean_store):
-    training = TrainingOptions(steps=60, lr=5e-3, batch_size=16)
-    losses = [step.parts["mlm"] for step in run(korean_store, make_model(korean_store), training)]
-    assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 1.0
-
-
-def test_one_batch_can_be_learned_by_heart(korean_store):
-    training = TrainingOptions(steps=100, lr=5e-3, batch_size=4, schedule="constant")
-    source = PretrainingBatches(korean_store, EXAMPLES, training)
-    model = make_model(korean_store, dropout=0.0)
-
-    class Same:
-        def batch(self, step, positions):
-            return source.batch(0, positions)
-
-    *_, last = train(model, Optimizer(model, training, ALONE), Same(), PRETRAINING, training, ALONE, seed=3)
-    assert last.loss < 0.1 and last.accuracy["mlm"] == 1.0
-
-
-@pytest.mark.parametrize("micro_batch", [4, 8, 16])
-def test_accumulation_does_not_change_the_step(korean_store, micro_batch):
-    """With dropout on: a row drops the same elements in any micro-batch."""
-    whole, parts = make_model(korean_store), make_model(korean_store)
-    options = TrainingOptions(steps=3, batch_size=16)
-    expected = list(run(korean_store, whole, options))
-    steps = list(run(korean_store, parts, TrainingOptions(steps=3, batch_size=16, micro_batch=micro_batch)))
-    for one, other in zip(expected, steps, strict=True):
-        assert abs(one.loss - other.loss) < 1e-5 and abs(one.gradient_norm - other.gradient_norm) < 1e-4
-        assert one.tokens == other.tokens
-    torch.testing.assert_close(weights_of(parts), weights_of(whole), atol=2e-6, rtol=0)
-
-
-def test_a_resumed_run_is_bit_identical(korean_store, tmp_path):
-    options = TrainingOptions(steps=12, batch_size=8)
-    model = make_model(korean_store)
-    optimizer = Optimizer(model, options, ALONE)
-    steps = []
-    for step in run(korean_store, model, options, optimizer=optimizer):
-        steps.append(step)
-        if step.step == 4:
-            save_checkpoint(tmp_path, 5, model, optimizer, keep=2, world=ALONE)
-    torch.manual_seed(99)  # nothing of the process's own randomness may matter
-    resumed = make_model(korean_store)
-    fresh = Optimizer(resumed, options, ALONE)
-    assert load_checkpoint(tmp_path / "step-000005", resumed, fresh) == 5
-    later = list(run(korean_store, resumed, options, first_step=5, optimizer=fresh))
-    assert [step.loss for step in later] == [step.loss for step in steps[5:]]
-    assert torch.equal(weights_of(resumed), weights_of(model))
-
-
 def test_a_loss_that_is_not_finite_stops_before_the_update(korean_store):
     model = make_model(korean_store)
     options = TrainingOptions(steps=2, batch_size=8)
-    batch = PretrainingBatches(korean_store, EXAMPLES, options).batch(0, np.arange(8))
+    batch = PretrainingBatches(MASKED, korean_store, EXAMPLES, options).batch(0, np.arange(8))
     rows_of = {word: np.flatnonzero((batch.input_ids == word).any(axis=1)) for word in np.unique(batch.input_ids)}
     word = next(word for word, rows in rows_of.items() if len(rows) == 2)
     model.embeddings.words.register_forward_hook(
@@ -155,7 +106,7 @@ def test_the_examples_of_a_step_can_be_looked_at(korean_store, malmoi):
     """The command that a failed step names shows the very batch of that step."""
     options = TrainingOptions(steps=10, batch_size=4, long_seq_len=64, long_share=0.2, eval_share=0.1)
     learned, _ = split_store(korean_store, 0.1, EXAMPLES.seed)
-    source = PretrainingBatches(learned, EXAMPLES, options)
+    source = PretrainingBatches(MASKED, learned, EXAMPLES, options)
     for step in (3, 9):
         shown = malmoi(*source.locate(step).split()[1:], "--json", "--examples", "4")
         assert shown.returncode == 0, shown.stderr
@@ -196,7 +147,7 @@ def test_biases_and_norms_do_not_decay(korean_store):
 
 def test_two_lengths(korean_store):
     options = TrainingOptions(steps=10, batch_size=4, long_seq_len=64, long_share=0.2)
-    source = PretrainingBatches(korean_store, EXAMPLES, options)
+    source = PretrainingBatches(MASKED, korean_store, EXAMPLES, options)
     widths = [source.batch(step, np.arange(4)).input_ids.shape[1] for step in range(10)]
     assert max(widths[:8]) <= 48 < max(widths[8:]) <= 64
 

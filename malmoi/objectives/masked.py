@@ -1,12 +1,7 @@
-"""Pre-training losses: a batch and a model → sums and counts, never means.
-
-Whoever trains divides the sums over all micro-batches and all ranks by the counts over all of them, so that neither
-accumulation nor ragged batches nor the number of ranks can change the gradient.
-"""
+"""Hidden words, and the next sentence where examples are pairs: the objective of BERT."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,16 +10,9 @@ from torch import Tensor
 
 from malmoi.blocks.output import EncoderOutput
 from malmoi.blocks.word_loss import sum_word_loss
+from malmoi.objectives.examples import Examples
+from malmoi.objectives.task import LossPart, Objective, Task
 from malmoi.values import IGNORED, Batch
-
-
-@dataclass(frozen=True)
-class LossPart:
-    """The summed loss of one task over a micro-batch, how many predictions it is a sum of, how many were right."""
-
-    total: Tensor
-    count: int
-    right: Tensor
 
 
 class PretrainedEncoder(Protocol):
@@ -75,3 +63,6 @@ def sum_losses(model: PretrainedEncoder, batch: Batch, device: torch.device) -> 
 
 def _tensor(array: np.ndarray, device: torch.device) -> Tensor:
     return torch.from_numpy(array).to(device, non_blocking=True)
+
+
+MASKED = Objective(Examples, Task(count_predictions, sum_losses))
