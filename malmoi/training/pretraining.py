@@ -37,7 +37,7 @@ from malmoi.objectives.options import ExampleOptions
 from malmoi.objectives.task import Objective
 from malmoi.training.distributed import World
 from malmoi.training.log import RunLog, read_log, take_up_config
-from malmoi.training.loop import evaluate, train
+from malmoi.training.loop import evaluate, plan_rows, train
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
@@ -101,7 +101,7 @@ def pretrain(
     tell: Callable[[str], None],
 ) -> Iterator[Progress]:
     """Train in the folder `out`, from its newest good checkpoint on; at the end `out/model` holds the model."""
-    _require_fit(store, bundle, examples, training)
+    _require_fit(store, bundle, examples, training, world)
     objective = find_objective(bundle.system, examples.objective)
     keep_buffers()
     with _open_run(out, _describe_run(store, bundle, model_name, examples, training), world):
@@ -146,8 +146,6 @@ def _place(model: nn.Module, training: TrainingOptions, world: World) -> nn.Modu
     """The model where it is to compute, whole or divided among the ranks."""
     if not training.shard:
         return model.to(world.device)
-    if world.size == 1:
-        raise MalmoiError("--shard divides a model among ranks; run it under torchrun with two ranks or more.")
     shard_model(model, world.device, world.size)
     return model
 
@@ -177,6 +175,8 @@ def _describe_run(
 @contextmanager
 def _open_run(out: Path, config: dict[str, Any], world: World) -> Iterator[None]:
     """Hold the folder of a run, new or begun before, for as long as this is active."""
+    if out.is_file():
+        raise MalmoiError(f"--out {out} is a file; name a folder.")
     out.mkdir(parents=True, exist_ok=True)
     if not world.is_first:
         world.wait()
@@ -269,8 +269,13 @@ def _evaluate(
     }
 
 
-def _require_fit(store: Store, bundle: Bundle, examples: ExampleOptions, training: TrainingOptions) -> None:
+def _require_fit(
+    store: Store, bundle: Bundle, examples: ExampleOptions, training: TrainingOptions, world: World
+) -> None:
     store.require_tokenizer(bundle.tokenizer)
+    plan_rows(training, world)
+    if training.shard and world.size == 1:
+        raise MalmoiError("--shard divides a model among ranks; run it under torchrun with two ranks or more.")
     limit = bundle.config.max_position_embeddings
     for option, length in (("--seq-len", examples.seq_len), ("--long-seq-len", training.long_seq_len or 0)):
         if length > limit:
