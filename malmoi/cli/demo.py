@@ -78,9 +78,10 @@ def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
     from malmoi.pretrained import create
     from malmoi.progress import progress
     from malmoi.training.distributed import World
+    from malmoi.training.fills import fill_held_out
     from malmoi.training.log import read_log
     from malmoi.training.options import TrainingOptions
-    from malmoi.training.pretraining import evaluation_batches, pretrain, show_fills
+    from malmoi.training.pretraining import evaluation_batches, pretrain
 
     examples = ExampleOptions(seq_len=64)
     training = TrainingOptions(
@@ -102,8 +103,10 @@ def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
             if "evaluation" in record:
                 print(f"  after {record['step'] + 1:>5,} steps  {record['evaluation']['mlm_loss']:.3f}")
         print(f"  by word frequency  {measure_unigram_loss(learned, batches):.3f}\n")
-        for text, answers in show_fills(bert, batches[0], 4):
-            print(f"  {text}\n    → {answers}")
+        print("What it puts into gaps of them (the word that stood there is in brackets):")
+        for gap in fill_held_out(bert, batches[0], 6):
+            guesses = ", ".join(f"{token} {share:.0%}" for token, share in gap.guesses)
+            print(f"  {gap.before} [{gap.truth}] {gap.after}\n    → {guesses}")
     for word in compare_contexts(bert, store):
         print(f"\nNear “{word.word}” in “{word.context}”:\n  {', '.join(word.nearest)}")
     print(f"\nThe model: {out / 'model'}   How it went: {out / 'report.html'}")

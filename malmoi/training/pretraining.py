@@ -31,11 +31,12 @@ from malmoi.data.folders import FolderLock
 from malmoi.data.holdout import split_store
 from malmoi.data.store import Store
 from malmoi.errors import MalmoiError
-from malmoi.features.filling import fill_gaps
 from malmoi.objectives.baseline import measure_unigram_loss
 from malmoi.objectives.options import ExampleOptions
 from malmoi.objectives.task import Objective
 from malmoi.training.distributed import World
+from malmoi.training.facts import describe_data, describe_training
+from malmoi.training.fills import fill_held_out
 from malmoi.training.log import RunLog, read_log, take_up_config
 from malmoi.training.loop import evaluate, plan_rows, train
 from malmoi.training.memory import keep_buffers
@@ -44,7 +45,7 @@ from malmoi.training.options import TrainingOptions
 from malmoi.training.report import write_report
 from malmoi.training.sharding import is_sharded, make_whole, shard_model
 from malmoi.training.state import find_checkpoint, load_checkpoint, save_checkpoint
-from malmoi.values import IGNORED, Batch, Step
+from malmoi.values import Step
 
 # Masks of an evaluation are the same every time, and not those of any training step.
 _EVALUATION_SEED = 2**62
@@ -198,46 +199,22 @@ def finish_run(
 ) -> None:
     """Write `out/model` and `out/report.html`."""
     log = read_log(out)
-    manifest = learned.manifest
-    facts = {
-        "trained on": f"{manifest.tokens:,} tokens of {manifest.documents:,} documents",
-        "objective": examples.objective + (", whole words" if examples.whole_words else ""),
-        "steps": f"{training.steps:,} of {training.batch_size} sequences",
-        "seconds a step": f"{np.mean([record['seconds'] for record in log]):.3f}",
-    }
-    fills = []
+    trained = describe_training(bundle, examples, training, log)
+    data = describe_data(learned, held_out, examples, training)
+    unigram_loss, fills = None, []
     if held_out is not None:
         objective = find_objective(bundle.system, examples.objective)
         batches = list(evaluation_batches(objective, held_out, examples, training))
-        facts["unigram loss on held-out text"] = f"{measure_unigram_loss(learned, batches):.3f}"
+        unigram_loss = measure_unigram_loss(learned, batches)
+        trained["unigram loss on held-out text"] = f"{unigram_loss:.3f}"
         evaluated = [record["evaluation"] for record in log if "evaluation" in record]
         if evaluated:
-            facts |= {f"held out: {name.replace('_', ' ')}": f"{value:.3f}" for name, value in evaluated[-1].items()}
-        fills = show_fills(bundle, batches[0], _FILLS)
+            trained |= {f"held out: {name.replace('_', ' ')}": f"{value:.3f}" for name, value in evaluated[-1].items()}
+        fills = fill_held_out(bundle, batches[0], _FILLS)
     bundle.absent = frozenset()
-    bundle.save(out / "model", facts)
+    bundle.save(out / "model", {**trained, **data})
     config = json.loads((out / "config.json").read_text("utf-8"))
-    write_report(out, log, facts, fills, config)
-
-
-def show_fills(bundle: Bundle, batch: Batch, count: int) -> list[tuple[str, str]]:
-    """A few held-out sentences with a gap, what belongs there, and what the model would put."""
-    tokenizer = bundle.tokenizer
-    shown = []
-    for ids, labels in zip(batch.input_ids[:count], batch.labels[:count], strict=True):
-        original = np.where(labels == IGNORED, ids, labels)
-        gaps = np.flatnonzero((labels != IGNORED) & (ids == tokenizer.mask_id))
-        if not len(gaps):
-            continue
-        gap = int(gaps[len(gaps) // 2])
-        begin, end = max(1, gap - 12), gap + 12
-        before = tokenizer.decode([int(one) for one in original[begin:gap]])
-        after = tokenizer.decode([int(one) for one in original[gap + 1 : end]])
-        text = f"{before} {tokenizer.token(int(ids[gap]))} {after}"
-        [best] = fill_gaps(bundle, text, top=5)[:1]
-        answers = ", ".join(f"{one.token} {one.probability:.0%}" for one in best)
-        shown.append((f"{text}  [{tokenizer.token(int(original[gap]))}]", answers))
-    return shown
+    write_report(out, log, {"What was trained": trained, "On what": data}, fills, config, unigram_loss)
 
 
 class Interrupted(Exception):

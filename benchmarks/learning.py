@@ -1,0 +1,354 @@
+"""Whether pre-training learns what can be learned, and nothing where there is nothing to learn.
+
+    python benchmarks/learning.py words          # BERT-mini on WikiText-2, and on the same words in random order
+    python benchmarks/learning.py topics         # next sentences of two topics, and with labels that mean nothing
+    python benchmarks/learning.py progressions   # a tiny BERT on arithmetic progressions, and with everything masked
+
+Every experiment has a control, from which what is to be learned has been taken away; it must stay where it began.
+"""
+
+from __future__ import annotations
+
+import json as json_format
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from string import ascii_lowercase
+
+import cyclopts
+import numpy as np
+import torch
+from measuring import DATA, find_data, print_figures, write_json
+from numpy.typing import NDArray
+
+from malmoi.checkpoint.pretrained import create
+from malmoi.data.prepare import prepare_store
+from malmoi.data.store import Store
+from malmoi.objectives.baseline import measure_unigram_loss
+from malmoi.objectives.examples import Examples
+from malmoi.objectives.options import ExampleOptions
+from malmoi.systems.bert import BertConfig
+from malmoi.text.reading import Corpus
+from malmoi.text.tokenizer import Tokenizer
+from malmoi.text.tokenizer_training import train_tokenizer
+from malmoi.training.distributed import World
+from malmoi.training.loop import evaluate, train
+from malmoi.training.optimizer import make_optimizer
+from malmoi.training.options import TrainingOptions
+from malmoi.training.pretraining import PRETRAINING, evaluation_batches, pretrain
+from malmoi.values import IGNORED, Batch
+
+ALONE = World(0, 1, torch.device("cpu"))
+_PACKAGES = ["torch"]
+_ROWS_OF_A_CURVE = 10
+
+app = cyclopts.App(help=__doc__)
+
+
+# --- words in their order -------------------------------------------------------------------------------------------
+
+
+@app.command
+def words(
+    *,
+    data: Path = DATA,
+    steps: int = 2400,
+    batch_size: int = 32,
+    seq_len: int = 64,
+    lr: float = 1e-3,
+    out: Path | None = None,
+    small: bool = False,
+    json: Path | None = None,
+) -> None:
+    """BERT-mini learns hidden words of WikiText-2; its control learns from the same words in random order.
+
+    Args:
+        data: The folder of real text.
+        out: Keep both runs there, each with its report.
+        small: Only try whether everything runs; the figures mean nothing.
+        json: Where to write the figures.
+    """
+    folder = find_data(data) / "wikitext-2"
+    training = TrainingOptions(
+        steps=20 if small else steps, batch_size=batch_size, lr=lr, eval_share=0, save_every=10**9
+    )
+    examples = ExampleOptions(objective="mlm", seq_len=seq_len)
+    with tempfile.TemporaryDirectory() as temporary:
+        place = out or Path(temporary)
+        place.mkdir(parents=True, exist_ok=True)
+        text = folder / ("valid.txt" if small else "train.txt")
+        tokenizer = train_tokenizer((document.text for document in Corpus([text])), kind="wordpiece", vocab_size=8000)
+        shuffled = place / "shuffled.txt"
+        shuffled.write_text(shuffle_words(text.read_text("utf-8")), "utf-8")
+        stores = {
+            name: _prepare(path, tokenizer, place / f"store-{name}")
+            for name, path in (("real", text), ("control", shuffled), ("held-out", folder / "valid.txt"))
+        }
+        # The same hidden words for both runs and for the unigram loss.
+        held_out = list(evaluation_batches(stores["held-out"], examples, replace(training, eval_batches=64)))
+        curves = {
+            name: _follow_run(stores[name], held_out, place / f"run-{name}", examples, training)
+            for name in ("real", "control")
+        }
+    unigram = measure_unigram_loss(stores["real"], held_out)
+    rows = [
+        [
+            f"{real.step:,}",
+            f"{real.minutes:.1f}",
+            f"{real.training:.3f}",
+            f"**{real.held_out:.3f}**",
+            f"{real.accuracy:.1%}",
+            f"{control.held_out:.3f}",
+            f"{unigram:.3f}",
+            f"{unigram - real.held_out:+.3f}",
+        ]
+        for real, control in zip(curves["real"], curves["control"], strict=True)
+    ]
+    print_figures(
+        [
+            "steps", "minutes", "loss, training", "loss, validation", "right, validation",
+            "control's loss, validation", "unigram loss", "won over unigram",
+        ],
+        rows,
+        packages=_PACKAGES,
+    )  # fmt: skip
+    figures = {name: [asdict(point) for point in curve] for name, curve in curves.items()}
+    write_json(json, {"unigram": unigram, **figures}, packages=_PACKAGES)
+
+
+def shuffle_words(text: str) -> str:
+    """The same words as often, and lines, headings and articles as they were, but every word somewhere else."""
+    lines = text.split("\n")
+    is_prose = [bool(line.strip()) and not line.startswith(" =") for line in lines]
+    pool = [word for line, prose in zip(lines, is_prose, strict=True) if prose for word in line.split()]
+    random.Random(0).shuffle(pool)
+    drawn = iter(pool)
+    return "\n".join(
+        " ".join(next(drawn) for _ in line.split()) if prose else line
+        for line, prose in zip(lines, is_prose, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Point:
+    """How far a run had come at a step. Losses are nats a hidden word."""
+
+    step: int
+    minutes: float
+    training: float
+    held_out: float
+    accuracy: float
+
+
+def _follow_run(
+    store: Store, held_out: list[Batch], out: Path, examples: ExampleOptions, training: TrainingOptions
+) -> list[Point]:
+    bert = create("bert-mini", store.tokenizer, seed=examples.seed)
+    every = max(1, training.steps // _ROWS_OF_A_CURVE)
+    curve: list[Point] = []
+    losses: list[float] = []
+    began = time.perf_counter()
+    for progress in pretrain(store, bert, out, examples, training, ALONE, model_name="bert-mini", tell=_tell):
+        losses.append(progress.step.parts["mlm"])
+        if len(losses) % every == 0 or len(losses) == training.steps:
+            loss, accuracy = evaluate(bert.model, iter(held_out), PRETRAINING, ALONE.device)
+            minutes = (time.perf_counter() - began) / 60
+            curve.append(
+                Point(len(losses), minutes, float(np.mean(losses[-every:])), loss["mlm"], accuracy["mlm"]),
+            )
+            _tell(f"{out.name}: {curve[-1]}")
+    return curve
+
+
+# --- next sentences of two topics -----------------------------------------------------------------------------------
+
+Spoil = Callable[[Batch, int, Tokenizer], Batch]
+
+
+@app.command
+def topics(*, steps: int = 300, json: Path | None = None) -> None:
+    """Two documents, one of each topic's words: the next segment is of the same topic, a random one of the other.
+
+    With more documents of a topic half of the random segments would look right, and 75 % would be the best possible.
+
+    Args:
+        json: Where to write the figures.
+    """
+    results = {
+        "labels as they are": learn_topics(leave, steps),
+        "control: labels shuffled": learn_topics(shuffle_labels, steps),
+    }
+    _show(results, json)
+
+
+def learn_topics(spoil: Spoil, steps: int, sentences: int = 2000) -> Result:
+    training = TrainingOptions(steps=steps, batch_size=32, lr=1e-3)
+    learned, held_out = (make_topics(seed, sentences) for seed in (0, 1))
+    return learn(learned, held_out, ExampleOptions(seq_len=32), training, spoil)
+
+
+def make_topics(seed: int, sentences: int) -> list[list[str]]:
+    """A document of topic X and one of topic Y: sentences of four to ten words, a fifth of them common to both."""
+    draw = random.Random(seed)
+    syllables = [first + second for first in "bdgklmnprst" for second in "aeiou"]
+    invent = random.Random(0)  # the words are the same in every corpus
+    vocabulary = ["".join(invent.choice(syllables) for _ in range(3)) for _ in range(120)]
+    common, *topics = vocabulary[:40], vocabulary[40:80], vocabulary[80:]
+    return [
+        [
+            " ".join(draw.choice(common if draw.random() < 0.2 else topic) for _ in range(draw.randint(4, 10)))
+            for _ in range(sentences)
+        ]
+        for topic in topics
+    ]
+
+
+# --- arithmetic progressions ----------------------------------------------------------------------------------------
+
+
+@app.command
+def progressions(*, steps: int = 2500, json: Path | None = None) -> None:
+    """Sentences that count in steps through 24 letters: what is hidden, and whether it goes on, follows from the rest.
+
+    Args:
+        json: Where to write the figures.
+    """
+    results = {
+        "as it is": learn_progressions(leave, steps),
+        "control: all masked, labels shuffled": learn_progressions(hide_everything, steps),
+    }
+    _show(results, json)
+
+
+def learn_progressions(spoil: Spoil, steps: int, documents: int = 2000) -> Result:
+    training = TrainingOptions(steps=steps, batch_size=64, lr=2e-3)
+    learned, held_out = make_progressions(0, documents), make_progressions(1, 200)
+    return learn(learned, held_out, ExampleOptions(seq_len=24, short_share=0), training, spoil)
+
+
+def make_progressions(seed: int, documents: int) -> list[list[str]]:
+    """Documents that count on from sentence to sentence, from any letter, by any step, around the circle of 24."""
+    draw = random.Random(seed)
+    made = []
+    for _ in range(documents):
+        place, step = draw.randrange(24), draw.randint(1, 11)
+        document = []
+        for _ in range(8):
+            letters = [ascii_lowercase[(place + step * number) % 24] for number in range(draw.randint(6, 10))]
+            place += step * len(letters)
+            document.append(" ".join(letters))
+        made.append(document)
+    return made
+
+
+# --- common to both -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a model reaches on held-out text."""
+
+    loss: dict[str, float]
+    accuracy: dict[str, float]
+
+
+def learn(
+    learned: list[list[str]],
+    held_out: list[list[str]],
+    examples: ExampleOptions,
+    training: TrainingOptions,
+    spoil: Spoil,
+) -> Result:
+    """Train a BERT of two layers on documents of sentences; measure it on others, spoilt in the same way."""
+    sentences = (sentence for document in learned for sentence in document)
+    tokenizer = train_tokenizer(sentences, kind="wordpiece", vocab_size=400)
+    size = BertConfig(
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=examples.seq_len,
+    )
+    model = create(size, tokenizer).model
+    with tempfile.TemporaryDirectory() as folder:
+        store, other = (
+            _prepare(_write_documents(Path(folder) / f"{name}.jsonl", documents), tokenizer, Path(folder) / name)
+            for name, documents in (("learned", learned), ("held-out", held_out))
+        )
+        source = SpoiltBatches(Examples(store, examples), training.batch_size, spoil)
+        for _ in train(model, make_optimizer(model, training), source, PRETRAINING, training, ALONE, seed=0):
+            pass
+        batches = enumerate(evaluation_batches(other, examples, replace(training, eval_batches=32)))
+        measured = (spoil(batch, number, tokenizer) for number, batch in batches)
+        return Result(*evaluate(model, measured, PRETRAINING, ALONE.device))
+
+
+class SpoiltBatches:
+    """The batches of a run after something has been done to each."""
+
+    def __init__(self, examples: Examples, batch_size: int, spoil: Spoil) -> None:
+        self._examples, self._batch_size, self._spoil = examples, batch_size, spoil
+
+    def batch(self, step: int, positions: NDArray[np.int64]) -> Batch:
+        return self._spoil(
+            self._examples.batch(step, self._batch_size, positions), step, self._examples.store.tokenizer
+        )
+
+
+def leave(batch: Batch, number: int, tokenizer: Tokenizer) -> Batch:
+    return batch
+
+
+def shuffle_labels(batch: Batch, number: int, tokenizer: Tokenizer) -> Batch:
+    """Each pair gets the label of another one."""
+    labels = np.random.default_rng(number).permutation(batch.next_sentence_label)
+    return replace(batch, next_sentence_label=labels)
+
+
+def hide_everything(batch: Batch, number: int, tokenizer: Tokenizer) -> Batch:
+    """Every word is to be predicted, and none is to be seen."""
+    original = np.where(batch.labels == IGNORED, batch.input_ids, batch.labels)
+    is_text = ~np.isin(original, [tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id])
+    return replace(
+        shuffle_labels(batch, number, tokenizer),
+        input_ids=np.where(is_text, np.int64(tokenizer.mask_id or 0), original),
+        labels=np.where(is_text, original, IGNORED),
+    )
+
+
+def _write_documents(path: Path, documents: list[list[str]]) -> Path:
+    path.write_text("\n".join(json_format.dumps({"text": "\n".join(one)}) for one in documents), "utf-8")
+    return path
+
+
+def _prepare(path: Path, tokenizer: Tokenizer, out: Path) -> Store:
+    prepare_store(Corpus([path]), tokenizer, out, sentences="lines" if path.suffix == ".jsonl" else "rules", workers=1)
+    return Store(out)
+
+
+def _show(results: dict[str, Result], json: Path | None) -> None:
+    rows = [
+        [
+            name,
+            f"{result.loss['mlm']:.3f}",
+            f"{result.accuracy['mlm']:.1%}",
+            f"{result.loss['nsp']:.3f}",
+            f"**{result.accuracy['nsp']:.1%}**",
+        ]
+        for name, result in results.items()
+    ]
+    headings = ["held out", "hidden words: loss", "right", "next sentence: loss", "right"]
+    print_figures(headings, rows, packages=_PACKAGES)
+    write_json(json, {name: asdict(result) for name, result in results.items()}, packages=_PACKAGES)
+
+
+def _tell(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    app()
