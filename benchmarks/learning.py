@@ -25,11 +25,12 @@ import torch
 from measuring import DATA, find_data, print_figures, write_json
 from numpy.typing import NDArray
 
-from malmoi.checkpoint.pretrained import create
+from malmoi.checkpoint.bundle import create_bundle
 from malmoi.data.prepare import prepare_store
 from malmoi.data.store import Store
 from malmoi.objectives.baseline import measure_unigram_loss
 from malmoi.objectives.examples import Examples
+from malmoi.objectives.masked import MASKED
 from malmoi.objectives.options import ExampleOptions
 from malmoi.systems.bert import PRESETS, BertConfig
 from malmoi.text.reading import Corpus
@@ -37,9 +38,9 @@ from malmoi.text.tokenizer import Tokenizer
 from malmoi.text.tokenizer_training import train_tokenizer
 from malmoi.training.distributed import World
 from malmoi.training.loop import evaluate, train
-from malmoi.training.optimizer import make_optimizer
+from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
-from malmoi.training.pretraining import PRETRAINING, evaluation_batches, pretrain
+from malmoi.training.pretraining import evaluation_batches, pretrain
 from malmoi.values import IGNORED, Batch
 
 ALONE = World(0, 1, torch.device("cpu"))
@@ -94,7 +95,7 @@ def words(
             for name, path in (("real", text), ("control", shuffled), ("held-out", folder / "valid.txt"))
         }
         # The same hidden words for both runs and for the unigram loss.
-        held_out = list(evaluation_batches(stores["held-out"], examples, replace(training, eval_batches=64)))
+        held_out = list(evaluation_batches(MASKED, stores["held-out"], examples, replace(training, eval_batches=64)))
         curves = {
             name: _follow_run(stores[name], held_out, place / f"run-{name}", examples, training)
             for name in ("real", "control")
@@ -154,7 +155,7 @@ def _follow_run(
 ) -> list[Point]:
     # Text that is read about once cannot be learned by heart, so dropout would only cost time.
     size = replace(PRESETS["bert-mini"], hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    bert = create(size, store.tokenizer, seed=examples.seed)
+    bert = create_bundle(size, store.tokenizer, seed=examples.seed)
     every = max(1, training.steps // _ROWS_OF_A_CURVE)
     curve: list[Point] = []
     losses: list[float] = []
@@ -162,7 +163,7 @@ def _follow_run(
     for progress in pretrain(store, bert, out, examples, training, ALONE, model_name="bert-mini", tell=_tell):
         losses.append(progress.step.parts["mlm"])
         if len(losses) % every == 0 or len(losses) == training.steps:
-            loss, accuracy = evaluate(bert.model, iter(held_out), PRETRAINING, ALONE.device)
+            loss, accuracy = evaluate(bert.model, iter(held_out), MASKED.task, "fp32", ALONE.device)
             minutes = (time.perf_counter() - began) / 60
             curve.append(
                 Point(len(losses), minutes, float(np.mean(losses[-every:])), loss["mlm"], accuracy["mlm"]),
@@ -282,18 +283,18 @@ def learn(
         initializer_range=0.1,
         max_position_embeddings=examples.seq_len,
     )
-    model = create(size, tokenizer).model
+    model = create_bundle(size, tokenizer).model
     with tempfile.TemporaryDirectory() as folder:
         store, other = (
             _prepare(_write_documents(Path(folder) / f"{name}.jsonl", documents), tokenizer, Path(folder) / name)
             for name, documents in (("learned", learned), ("held-out", held_out))
         )
         source = SpoiltBatches(Examples(store, examples), training.batch_size, spoil)
-        for _ in train(model, make_optimizer(model, training), source, PRETRAINING, training, ALONE, seed=0):
+        for _ in train(model, Optimizer(model, training, ALONE), source, MASKED.task, training, ALONE, seed=0):
             pass
-        batches = enumerate(evaluation_batches(other, examples, replace(training, eval_batches=32)))
+        batches = enumerate(evaluation_batches(MASKED, other, examples, replace(training, eval_batches=32)))
         measured = (spoil(batch, number, tokenizer) for number, batch in batches)
-        return Result(*evaluate(model, measured, PRETRAINING, ALONE.device))
+        return Result(*evaluate(model, measured, MASKED.task, "fp32", ALONE.device))
 
 
 class SpoiltBatches:
@@ -306,6 +307,9 @@ class SpoiltBatches:
         return self._spoil(
             self._examples.batch(step, self._batch_size, positions), step, self._examples.store.tokenizer
         )
+
+    def locate(self, step: int) -> str:
+        return f"the batch of step {step}"
 
 
 def leave(batch: Batch, number: int, tokenizer: Tokenizer) -> Batch:
