@@ -57,7 +57,7 @@ app = cyclopts.App(help=__doc__)
 def words(
     *,
     data: Path = DATA,
-    steps: int = 1600,
+    steps: int = 1400,
     batch_size: int = 32,
     seq_len: int = 64,
     lr: float = 1e-3,
@@ -284,6 +284,7 @@ def learn(
         max_position_embeddings=examples.seq_len,
     )
     model = create_bundle(size, tokenizer).model
+    torch.set_num_threads(1)  # in a model this small they would mostly wait for each other
     with tempfile.TemporaryDirectory() as folder:
         store, other = (
             _prepare(_write_documents(Path(folder) / f"{name}.jsonl", documents), tokenizer, Path(folder) / name)

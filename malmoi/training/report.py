@@ -28,7 +28,7 @@ h1 { font-size: 1.5rem; margin: .5rem 0 0; overflow-wrap: anywhere; } h2 { font-
 h3 { font-size: 1rem; margin: 0; } .lead { color: var(--soft); margin: 0; }
 .charts, .tables { display: grid; gap: 1.5rem 2rem;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
-.tables { align-items: start; } .tables h2 { margin-top: 1rem; } figure { margin: 0; min-width: 0; }
+.tables { align-items: start; } .tables h2 { margin-top: 1rem; } figure { margin: 0; min-width: 0; max-width: 32rem; }
 svg { display: block; width: 100%; height: auto; font-size: 12px; fill: var(--soft); }
 svg line { stroke: var(--line); } svg polyline { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
 .reference { stroke: var(--soft); stroke-dasharray: 5 4; }
