@@ -5,7 +5,8 @@ import math
 from itertools import pairwise
 
 import pytest
-from learning import (
+from learning import shuffle_words
+from toys import (
     hide_everything,
     learn_progressions,
     learn_topics,
@@ -13,7 +14,6 @@ from learning import (
     make_progressions,
     make_topics,
     shuffle_labels,
-    shuffle_words,
 )
 
 LN_24 = math.log(24)
