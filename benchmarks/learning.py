@@ -9,6 +9,7 @@ Every experiment has a control, from which what is to be learned has been taken 
 
 from __future__ import annotations
 
+import json as json_format
 import random
 import sys
 import tempfile
@@ -66,7 +67,7 @@ def words(
 
     Args:
         data: The folder of real text.
-        out: Keep both runs in this new folder, each with its report.
+        out: Keep both runs in this folder, each with its report; the same command again goes on with them.
         small: Only try whether everything runs; the figures mean nothing.
         json: Where to write the figures.
     """
@@ -154,17 +155,20 @@ def _follow_run(
     size = replace(PRESETS["bert-mini"], hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     bert = create_bundle(size, store.tokenizer, seed=examples.seed)
     every = max(1, training.steps // _ROWS_OF_A_CURVE)
-    curve: list[Point] = []
+    # A stopped run goes on where it was, so its points are kept beside it.
+    written = out.with_suffix(".jsonl")
+    lines = written.read_text("utf-8").splitlines() if written.exists() else []
+    curve = [Point(**json_format.loads(line)) for line in lines]
     losses: list[float] = []
-    began = time.perf_counter()
+    began = time.perf_counter() - 60 * max((point.minutes for point in curve), default=0.0)
     for progress in pretrain(store, bert, out, examples, training, ALONE, model_name="bert-mini", tell=_tell):
         losses.append(progress.step.parts["mlm"])
-        if len(losses) % every == 0 or len(losses) == training.steps:
+        done = progress.step.step + 1
+        if done % every == 0 or done == training.steps:
             loss, accuracy = evaluate(bert.model, iter(held_out), MASKED.task, "fp32", ALONE.device)
             minutes = (time.perf_counter() - began) / 60
-            curve.append(
-                Point(len(losses), minutes, float(np.mean(losses[-every:])), loss["mlm"], accuracy["mlm"]),
-            )
+            curve.append(Point(done, minutes, float(np.mean(losses[-every:])), loss["mlm"], accuracy["mlm"]))
+            written.write_text("".join(json_format.dumps(asdict(point)) + "\n" for point in curve), "utf-8")
             _tell(f"{out.name}: {curve[-1]}")
     return curve
 
