@@ -87,7 +87,8 @@ def words(
         text = folder / ("valid.txt" if small else "train.txt")
         tokenizer = train_tokenizer((document.text for document in Corpus([text])), kind="wordpiece", vocab_size=8000)
         shuffled = place / "shuffled.txt"
-        shuffled.write_text(shuffle_words(text.read_text("utf-8")), "utf-8")
+        if not shuffled.exists():
+            shuffled.write_text(shuffle_words(text.read_text("utf-8")), "utf-8")
         stores = {
             name: _prepare(path, tokenizer, place / f"store-{name}")
             for name, path in (("real", text), ("control", shuffled), ("held-out", folder / "valid.txt"))
