@@ -141,6 +141,17 @@ class Embedder:
         """How long the vectors are that `embed` makes."""
         return self._make_recipe(options).size
 
+    def count_word_dimensions(self, options: WordOptions) -> int:
+        """How long the vectors are that `words` makes."""
+        layers = parse_layers(options.layers, self.engine.num_hidden_layers)
+        combine = parse_combination(options.combine)
+        check_combination(combine, layers)
+        return self.engine.hidden_size * (len(layers) if combine == "concat" else 1)
+
+    def check_length(self, text: str, options: BatchOptions) -> None:
+        """Raise where a text cannot be taken under these options."""
+        self._maker.lay_out([self._maker.encode([text], 0)[0].ids], 0, options.truncate)
+
     def describe_cut(self, cut: int, count: int, truncate: str) -> str:
         """What happened to texts that were too long, in a sentence."""
         how = "only their beginnings count" if truncate == "right" else "they were taken in parts"

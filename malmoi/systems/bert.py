@@ -145,6 +145,9 @@ class WordHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
         self._activation = find_activation(config.hidden_act)
 
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.bias)
+
     def forward(self, hidden: Tensor) -> Tensor:
         normed: Tensor = self.norm(self._activation(self.transform(hidden)))
         return normed
@@ -161,9 +164,10 @@ class Bert(nn.Module):
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
         self.word_head = WordHead(config)
         self.next_sentence_head = nn.Linear(config.hidden_size, 2)
-        self.apply(self._initialise)
+        self.apply(self.initialise)
 
-    def _initialise(self, module: nn.Module) -> None:
+    def initialise(self, module: nn.Module) -> None:
+        """Give one module the weights that a new model starts from."""
         if isinstance(module, nn.Linear | nn.Embedding):
             # Cut at two standard deviations, as in the original.
             deviation = self.config.initializer_range
