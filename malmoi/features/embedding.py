@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -59,6 +60,12 @@ def make_plan(folder: Path, rows: TextRows, out: Path, options: VectorOptions | 
     }
     if isinstance(options, WordOptions) and out.suffix == ".npy":
         raise MalmoiError(f"--out {out}: word vectors need their words beside them; choose .parquet or .jsonl.")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise MalmoiError(f"--out {out}: cannot be written there ({failure.strerror}).") from None
+    if not os.access(out.parent, os.W_OK):
+        raise MalmoiError(f"--out {out}: the folder {out.parent} cannot be written to.")
     return Plan(rows, out, options, recipe)
 
 
