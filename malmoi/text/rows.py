@@ -68,7 +68,7 @@ class TextRows:
                 rows = self._table((csv_rows if self.format == "csv" else tsv_rows)(text, report.path), report.path)
         for number, (text_, id, line) in enumerate(rows):
             place = f"{report.path}, {'row' if self.format == 'parquet' else 'line'} {line}"
-            yield TextRow(text_, number if id is None else _check_id(id, place), place)
+            yield TextRow(text_, number if self.fields[1] is None else _check_id(id, place), place)
 
     def _count(self, count: int) -> None:
         self.bytes_read += count

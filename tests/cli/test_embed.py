@@ -152,7 +152,7 @@ def test_killed_and_run_again_gives_the_same_bytes(malmoi, folder, tmp_path, end
         (["empty.txt", "-o", "v.npy"], ["no text"]),
         (["half.jsonl", "-o", "v.npy"], ["half.jsonl, line 2", "surrogate"]),
         (["half.jsonl", "-o", "v.npy", "--text", "txt"], ["'txt'", "did you mean text"]),
-        (["half.jsonl", "-o", "v.npy", "--id", "it"], ["'it'", "did you mean id"]),
+        (["half.jsonl", "-o", "v.npy", "--id", "it"], ["no field 'it' among id, text"]),
         (["null.jsonl", "-o", "v.npy", "--id", "id"], ["line 1", "the id is None"]),
         (["long.txt", "-o", "v.npy", "--truncate", "error"], ["long.txt, line 2", "tokens"]),
         (["broken.parquet", "-o", "v.npy"], ["broken.parquet", "Parquet"]),
