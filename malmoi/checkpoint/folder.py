@@ -56,8 +56,9 @@ def write_folder(
     try:
         tokenizer.save(partial)
         (partial / CONFIG).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
-        (partial / CARD).write_text(write_card(out.name, content, facts), "utf-8")
-        if sentence is not None and sentence.unsupported is None:
+        is_embedder = sentence is not None and sentence.unsupported is None
+        (partial / CARD).write_text(write_card(out.name, content, facts, is_embedder=is_embedder), "utf-8")
+        if sentence is not None and is_embedder:
             write_sentence_modules(partial, sentence, config.hidden_size)
         save_file(SYSTEMS[system].weights(config).write(tensors), partial / WEIGHTS, metadata={"format": "pt"})
         _replace(partial, out)
