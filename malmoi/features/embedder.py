@@ -19,7 +19,7 @@ from malmoi.features.engine import AttendingEngine, Engine, EngineOutput
 from malmoi.features.layers import Combination, check_combination, combine_layers, parse_combination, parse_layers
 from malmoi.features.options import BatchOptions, VectorOptions, WordOptions
 from malmoi.features.pooling import finish_vectors, pool_tokens
-from malmoi.features.sequences import SequenceMaker, Sequences, frame_of
+from malmoi.features.sequences import SequenceMaker, Sequences
 from malmoi.features.words import Span, WordVectors, assign_pieces, find_words, join_pieces, locate_words
 from malmoi.text.tokenizer import Tokenizer
 
@@ -94,9 +94,11 @@ class Embedder:
         combine = parse_combination(options.combine)
         check_combination(combine, layers)
         strings = [text if isinstance(text, str) else _join_words(text, number) for number, text in enumerate(texts)]
-        lists = [text if words is None and not isinstance(text, str) else None for text in texts]
-        if words is not None:
-            lists = list(words)
+        spans = [
+            _find_spans(string, text if words is None else words[number], f"text {number}")
+            for number, (string, text) in enumerate(zip(strings, texts, strict=True))
+        ]
+        before, behind = map(len, self._maker.frame)
         found: list[WordVectors] = []
         cut = 0
         for begin, end in _cut_blocks(strings):
@@ -104,17 +106,11 @@ class Embedder:
             sequences = self._maker.lay_out([one.ids for one in encodings], begin, options.truncate)
             pieces = self._piece_vectors(sequences, end - begin, layers, combine, options.batch_tokens)
             cut += sequences.cut
-            for place, encoding in enumerate(encodings):
-                text, given = strings[begin + place], lists[begin + place]
-                spans = find_words(text) if given is None else locate_words(text, given, f"text {begin + place}")
-                first, last = frame_of(encoding)
-                owners = assign_pieces(spans, encoding.offsets[first:last])
-                vectors = np.concatenate(pieces[place])
-                if len(vectors) < len(owners):  # cut on the right: words that are not whole any more are left out
-                    spans = spans[: _first_word(owners[len(vectors) :], len(spans))]
-                    owners = np.where(owners[: len(vectors)] < len(spans), owners[: len(vectors)], -1)
-                joined = join_pieces(vectors, owners, len(spans), options.pieces)
-                found.append(WordVectors([text[slice(*span)] for span in spans], spans, joined))
+            for number, encoding, windows in zip(range(begin, end), encodings, pieces, strict=True):
+                offsets = encoding.offsets[before : len(encoding.offsets) - behind]
+                found.append(
+                    _vectors_of_words(strings[number], spans[number], offsets, np.concatenate(windows), options)
+                )
         return found, cut
 
     def hidden_states(self, texts: Sequence[str], options: BatchOptions, attentions: bool) -> list[TextStates]:
@@ -248,9 +244,20 @@ def _average_windows(rows: NDArray[np.float32], sequences: Sequences, count: int
     return means
 
 
-def _first_word(owners: NDArray[np.int64], count: int) -> int:
-    """The first word that one of these pieces belongs to."""
-    return int(owners[owners >= 0].min(initial=count))
+def _find_spans(string: str, words: str | Sequence[str], place: str) -> list[Span]:
+    return find_words(string) if isinstance(words, str) else locate_words(string, words, place)
+
+
+def _vectors_of_words(
+    string: str, spans: list[Span], offsets: list[Span], pieces: NDArray[np.float32], options: WordOptions
+) -> WordVectors:
+    owners = assign_pieces(spans, offsets)
+    kept, lost = owners[: len(pieces)], owners[len(pieces) :]
+    if lost.size:  # the text was cut: words that are not whole any more are left out
+        spans = spans[: int(lost[lost >= 0].min(initial=len(spans)))]
+        kept = np.where(kept < len(spans), kept, -1)
+    vectors = join_pieces(pieces, kept, len(spans), options.pieces)
+    return WordVectors([string[slice(*span)] for span in spans], spans, vectors)
 
 
 def _cut_blocks(texts: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -40,7 +40,7 @@ class SequenceMaker:
     def frame(self) -> tuple[list[int], list[int]]:
         """The special tokens that stand before and behind a text."""
         encoding = self.tokenizer.backend.encode("a", add_special_tokens=True)
-        begin, end = frame_of(encoding)
+        begin, end = _frame_of(encoding)
         return encoding.ids[:begin], encoding.ids[end:]
 
     def encode(self, texts: Sequence[str], first: int, *, offsets: bool = False) -> list[Encoding]:
@@ -84,7 +84,7 @@ class SequenceMaker:
         return [[*before, *text[start : start + room], *behind] for start in starts]
 
 
-def frame_of(encoding: Encoding) -> tuple[int, int]:
+def _frame_of(encoding: Encoding) -> tuple[int, int]:
     """Where the text begins and ends among the special tokens of an encoding."""
     is_special = encoding.special_tokens_mask
     begin = next((place for place, special in enumerate(is_special) if not special), None)

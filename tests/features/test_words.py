@@ -144,6 +144,17 @@ def test_concat_of_several_layers(small):
     np.testing.assert_allclose(both.vectors, np.concatenate([lower.vectors, upper.vectors], axis=1), atol=1e-6)
 
 
+def test_special_tokens_in_the_text_are_words(small):
+    """Even where they stand first or last, they are not taken for the frame."""
+    text = "[CLS] 책을 [SEP]"
+    [found] = small.words([text], layers="last")
+    [states] = small.hidden_states([text])
+    assert found.words == ["[CLS]", "책을", "[SEP]"]
+    np.testing.assert_allclose(found.vectors[[0, 2]], states.hidden_states[-1][[1, -2]], atol=1e-6)
+    [nothing] = small.words([""], layers="last")
+    assert nothing.words == [] and nothing.vectors.shape == (0, 32)
+
+
 def test_a_word_without_pieces_is_zero():
     spans, offsets = [(0, 2), (3, 4), (5, 7)], [(0, 1), (1, 2), (5, 7)]
     owners = assign_pieces(spans, offsets)
