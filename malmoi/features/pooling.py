@@ -36,7 +36,8 @@ def pool_tokens(hidden: NDArray[np.float32], lengths: NDArray[np.int64], pool: s
         weights /= weights.sum(axis=1, keepdims=True)
     else:
         raise MalmoiError(f"--pool {pool}: choose one of {', '.join(POOLINGS)}.")
-    pooled: NDArray[np.float32] = np.matmul(weights[:, None, :].astype(np.float32), hidden)[:, 0]
+    # Not a matrix product: that would wake numpy's own threads, and they would fight torch's for the cores.
+    pooled: NDArray[np.float32] = np.einsum("bt,bth->bh", weights.astype(np.float32), hidden)
     return pooled
 
 
