@@ -14,6 +14,7 @@ from malmoi.checkpoint.configuration import read_configuration
 from malmoi.checkpoint.fitting import build_model, fill_model, fit_tensors
 from malmoi.checkpoint.folder import write_folder
 from malmoi.checkpoint.location import find_folder, find_weights
+from malmoi.checkpoint.sentence_modules import SentenceModules, read_sentence_modules
 from malmoi.checkpoint.tensors import StoredTensor, open_safetensors
 from malmoi.errors import MalmoiError
 from malmoi.text.tokenizer import Tokenizer, load_tokenizer
@@ -24,7 +25,8 @@ class Bundle:
     """Configuration, tokenizer and model. `notes` say what its files lacked or had too much.
 
     `absent` names the parts (such as `word_head`) whose weights are fresh because the files had none: they answer
-    nothing and are not saved. Whoever trains them takes them off this list.
+    nothing and are not saved. Whoever trains them takes them off this list. `sentence` says how texts become vectors,
+    where the folder does.
     """
 
     system: str
@@ -33,10 +35,14 @@ class Bundle:
     model: nn.Module
     notes: list[str] = field(default_factory=list)
     absent: frozenset[str] = frozenset()
+    sentence: SentenceModules | None = None
 
     def save(self, folder: str | Path, facts: Mapping[str, object] | None = None) -> None:
         """Write a Hugging Face folder; `facts` are further lines for the table of its model card."""
-        write_folder(Path(folder), self.system, self.config, self.model, self.tokenizer, self.absent, facts or {})
+        write_folder(
+            *(Path(folder), self.system, self.config, self.model, self.tokenizer, self.absent, facts or {}),
+            sentence=self.sentence,
+        )
 
 
 def load_bundle(model: str | Path) -> Bundle:
@@ -69,13 +75,16 @@ def assemble(folder: Path, stored: Mapping[str, StoredTensor]) -> Bundle:
             f"{folder}: the tokenizer has ids up to {tokenizer.vocab_size - 1:,}, but the model's vocab_size is "
             f"{size:,}; they do not belong together."
         )
+    sentence = read_sentence_modules(folder)
+    unsupported = [sentence.unsupported] if sentence is not None and sentence.unsupported else []
     return Bundle(
         system=configuration.system,
         config=configuration.config,
         tokenizer=tokenizer,
         model=fill_model(configuration, fit).eval(),
-        notes=[*configuration.notes, *fit.notes],
+        notes=[*configuration.notes, *fit.notes, *unsupported],
         absent=fit.fresh,
+        sentence=sentence,
     )
 
 

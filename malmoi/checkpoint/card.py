@@ -14,14 +14,27 @@ _SIZES = {
 }
 
 
-def write_card(name: str, configuration: Mapping[str, Any], facts: Mapping[str, object]) -> str:
+_ENCODER_LINES = """from transformers import AutoModel, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{name}")
+model = AutoModel.from_pretrained("{name}")"""
+_EMBEDDER_LINES = """from sentence_transformers import SentenceTransformer
+
+vectors = SentenceTransformer("{name}").encode(["a text", "another"])"""
+
+
+def write_card(
+    name: str, configuration: Mapping[str, Any], facts: Mapping[str, object], *, is_embedder: bool = False
+) -> str:
     """The text of README.md. `facts` are lines for the table beyond the sizes: what it was trained on, how long, …"""
     sizes = {words: f"{configuration[field]:,}" for field, words in _SIZES.items() if field in configuration}
     lines = {"architecture": configuration["architectures"][0], **sizes, **facts}
     table = "\n".join(f"| {_cell(key)} | {_cell(value)} |" for key, value in lines.items())
     task = "fill-mask" if _fills(configuration) else "feature-extraction"
+    if is_embedder:
+        task = "sentence-similarity"
     return f"""---
-library_name: transformers
+library_name: {"sentence-transformers" if is_embedder else "transformers"}
 pipeline_tag: {task}
 tags:
 - malmoi
@@ -34,10 +47,7 @@ tags:
 {table}
 
 ```python
-from transformers import AutoModel, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained("{name}")
-model = AutoModel.from_pretrained("{name}")
+{_EMBEDDER_LINES.format(name=name) if is_embedder else _ENCODER_LINES.format(name=name)}
 ```
 
 Made with malmoi.

@@ -5,13 +5,15 @@ It is decided on names and shapes, before anything of the model's size is alloca
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.configuration import Configuration
@@ -74,19 +76,48 @@ def fill_model(configuration: Configuration, fit: Fit) -> nn.Module:
     system = SYSTEMS[configuration.system]
     read: dict[str, Tensor] = {name: tensor.read() for name, tensor in fit.tensors.items()}
     tensors = system.weights(configuration.config).read(read, fit.skeleton.state_dict()).tensors
-    if not fit.fresh:
-        fit.skeleton.load_state_dict(tensors, assign=True)
-        return fit.skeleton
-    model = build_model(configuration.system, configuration.config, seed=0)
-    model.load_state_dict(tensors, strict=False)
-    return model
+    # Only what the files lack is drawn at random: drawing everything would take longer than reading the files.
+    with _seed(0):
+        for part in sorted(fit.fresh):
+            _initialise_part(fit.skeleton, part)
+    fit.skeleton.load_state_dict(tensors, strict=not fit.fresh, assign=True)
+    return fit.skeleton
 
 
 def build_model(system: str, config: object, seed: int) -> nn.Module:
     """A new model whose weights depend on the seed and on nothing else; the caller's random state stays as it is."""
+    with _seed(seed):
+        return SYSTEMS[system].model(config)
+
+
+@contextmanager
+def _seed(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        return SYSTEMS[system].model(config)
+        yield
+
+
+def _initialise_part(model: Any, part: str) -> None:
+    """Give a part of a model without storage the weights that it would have in a new one."""
+    module: nn.Module = getattr(model, part)
+    # What to_empty would do; from tensors without storage, it too would import the compiler.
+    storage = {name: torch.empty(tensor.shape) for name, tensor in module.state_dict().items()}
+    module.load_state_dict(storage, assign=True)
+    inner: Any
+    for inner in module.modules():
+        if hasattr(inner, "reset_parameters"):
+            inner.reset_parameters()
+    module.apply(model.initialise)
+
+
+class _WithoutDraws(TorchFunctionMode):
+    """Leaves out drawing normal numbers. For tensors without storage torch would import its compiler to do nothing."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: dict[str, Any] | None = None
+    ) -> Any:
+        options = options or {}
+        return options["tensor"] if function is nn.init.normal_ else function(*arguments, **options)
 
 
 def _refuse_absurd_sizes(folder: Path, config: Any, stored: Mapping[str, StoredTensor]) -> None:
@@ -103,7 +134,7 @@ def _refuse_absurd_sizes(folder: Path, config: Any, stored: Mapping[str, StoredT
 
 def _build_skeleton(folder: Path, configuration: Configuration) -> nn.Module:
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _WithoutDraws():
             return SYSTEMS[configuration.system].model(configuration.config)
     except MalmoiError as mistake:
         raise MalmoiError(f"{folder / CONFIG}: {mistake}") from None

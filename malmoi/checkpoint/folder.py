@@ -20,12 +20,13 @@ from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.card import write_card
 from malmoi.checkpoint.configuration import make_configuration
 from malmoi.checkpoint.location import CONFIG, WEIGHTS
+from malmoi.checkpoint.sentence_modules import SENTENCE_FILES, SentenceModules, write_sentence_modules
 from malmoi.data.folders import publish_folder
 from malmoi.errors import MalmoiError
 from malmoi.text.tokenizer import Tokenizer
 
 CARD = "README.md"
-_OWN_FILES = {CONFIG, WEIGHTS, CARD} | set(
+_OWN_FILES = {CONFIG, WEIGHTS, CARD, *SENTENCE_FILES} | set(
     "tokenizer.json tokenizer_config.json special_tokens_map.json vocab.txt vocab.json merges.txt".split()
 )
 
@@ -38,6 +39,7 @@ def write_folder(
     tokenizer: Tokenizer,
     absent: Collection[str],
     facts: Mapping[str, object],
+    sentence: SentenceModules | None = None,
 ) -> None:
     """Write a model to `out`, without the parts that are `absent`. An older model in that place is replaced."""
     out = out.resolve()  # behind a link the folder is replaced, not the link
@@ -54,7 +56,10 @@ def write_folder(
     try:
         tokenizer.save(partial)
         (partial / CONFIG).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
-        (partial / CARD).write_text(write_card(out.name, content, facts), "utf-8")
+        is_embedder = sentence is not None and sentence.unsupported is None
+        (partial / CARD).write_text(write_card(out.name, content, facts, is_embedder=is_embedder), "utf-8")
+        if sentence is not None and is_embedder:
+            write_sentence_modules(partial, sentence, config.hidden_size)
         save_file(SYSTEMS[system].weights(config).write(tensors), partial / WEIGHTS, metadata={"format": "pt"})
         _replace(partial, out)
     except SafetensorError as failure:  # the library's wrapping of an error of the system, such as a full disk

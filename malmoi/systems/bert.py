@@ -12,6 +12,7 @@ B sequences, T positions, L layers, V words of the vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -144,6 +145,9 @@ class WordHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
         self._activation = find_activation(config.hidden_act)
 
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.bias)
+
     def forward(self, hidden: Tensor) -> Tensor:
         normed: Tensor = self.norm(self._activation(self.transform(hidden)))
         return normed
@@ -160,9 +164,10 @@ class Bert(nn.Module):
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
         self.word_head = WordHead(config)
         self.next_sentence_head = nn.Linear(config.hidden_size, 2)
-        self.apply(self._initialise)
+        self.apply(self.initialise)
 
-    def _initialise(self, module: nn.Module) -> None:
+    def initialise(self, module: nn.Module) -> None:
+        """Give one module the weights that a new model starts from."""
         if isinstance(module, nn.Linear | nn.Embedding):
             # Cut at two standard deviations, as in the original.
             deviation = self.config.initializer_range
@@ -181,23 +186,42 @@ class Bert(nn.Module):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> EncoderOutput:
+        layers = self.run_layers(
+            *(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, head_mask, output_attentions)
+        )
+        hidden_states, attentions = zip(*layers, strict=True)
+        return EncoderOutput(
+            last_hidden_state=hidden_states[-1],
+            pooler_output=self.pool(hidden_states[-1]),
+            hidden_states=hidden_states if output_hidden_states else None,
+            attentions=attentions[1:] if output_attentions else None,
+        )
+
+    def run_layers(
+        self,
+        input_ids: Tensor | None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        output_attentions: bool = False,
+    ) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """The output and the attention weights of each layer, computed when it is asked for; h_0 has no weights."""
         if (input_ids is None) == (inputs_embeds is None):
             raise MalmoiError("give either input_ids or inputs_embeds, not both and not none.")
         words = self.embeddings.words(input_ids) if inputs_embeds is None else inputs_embeds
         x = self.embeddings(words, token_type_ids, position_ids)
+        yield x, None
         mask = None if attention_mask is None else attention_mask.bool()[:, None, None, :]  # (B, 1, 1, T)
-        hidden_states, attentions = [x], []
         for number, layer in enumerate(self.layers):
             heads = head_mask if head_mask is None or head_mask.dim() == 1 else head_mask[number]
             x, weights = layer(x, mask, heads, output_attentions)
-            hidden_states.append(x)
-            attentions.append(weights)
-        return EncoderOutput(
-            last_hidden_state=x,
-            pooler_output=torch.tanh(self.pooler(x[:, 0])),
-            hidden_states=tuple(hidden_states) if output_hidden_states else None,
-            attentions=tuple(attentions) if output_attentions else None,
-        )
+            yield x, weights
+
+    def pool(self, hidden: Tensor) -> Tensor:
+        """(B, T, hidden) → (B, hidden): what the next-sentence head is given."""
+        return torch.tanh(self.pooler(hidden[:, 0]))
 
     def word_features(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """What the logits of the vocabulary are made of: features (…, hidden), output matrix (V, hidden), bias (V,)."""

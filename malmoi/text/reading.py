@@ -114,7 +114,7 @@ class Corpus:
         if report.format == "parquet":
             yield from self._parquet(source, chunks, report, complain)
             return
-        text = _decode(chunks, report, self._encoding)
+        text = decode_chunks(chunks, report, self._encoding)
         if report.format == "txt":
             yield from read_plain_text(text, report, self.options.documents)
         else:
@@ -158,7 +158,8 @@ def _raise(mistake: MalmoiError) -> None:
     raise mistake
 
 
-def _decode(chunks: Iterator[bytes], report: SourceReport, encoding: str) -> Iterator[str]:
+def decode_chunks(chunks: Iterator[bytes], report: SourceReport, encoding: str) -> Iterator[str]:
+    """The text of a file's bytes; the report is told the encoding."""
     decoder = TextDecoder(report.path, encoding)
     try:
         for text in decoder.decode(chunks):

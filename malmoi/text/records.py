@@ -108,13 +108,14 @@ def _with_plain_line_ends(text: str, place: str) -> str:
 
 def read_csv(chunks: Iterator[str], report: SourceReport, field: str | None, complain: Complain) -> Iterator[Document]:
     """Comma-separated values with a header line; a field in quotes may hold commas, quotes ("") and line ends."""
+    return _read_rows(csv_rows(chunks, report.path), report, field, complain)
+
+
+def csv_rows(chunks: Iterator[str], name: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file, each with the line it begins on."""
     # The module's own limit is the same for everybody, and at 128 kB too low for documents.
     csv.field_size_limit(max(LONGEST_CHARACTERS, csv.field_size_limit()))
-    reader = csv.reader((line + "\n" for line in cut_lines(chunks, report.path)), strict=True)
-    return _read_rows(_csv_rows(reader, report.path), report, field, complain)
-
-
-def _csv_rows(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader((line + "\n" for line in cut_lines(chunks, name)), strict=True)
     line = 1
     while True:
         try:
@@ -132,9 +133,13 @@ def _csv_rows(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
 
 def read_tsv(chunks: Iterator[str], report: SourceReport, field: str | None, complain: Complain) -> Iterator[Document]:
     """Tab-separated values with a header line. Quotation marks are text like any other, as in GLUE's files."""
-    lines = cut_lines(chunks, report.path)
-    rows = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, 1))
-    return _read_rows(rows, report, field, complain)
+    return _read_rows(tsv_rows(chunks, report.path), report, field, complain)
+
+
+def tsv_rows(chunks: Iterator[str], name: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a TSV file, each with its line."""
+    for number, line in enumerate(cut_lines(chunks, name), 1):
+        yield number, line.split("\t") if line else []
 
 
 def _read_rows(
@@ -181,7 +186,7 @@ def read_parquet(
     try:
         with pyarrow.parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as table:
             schema = table.schema_arrow
-            text_names = [column.name for column in schema if _holds_text(column.type)]
+            text_names = [column.name for column in schema if holds_text(column.type)]
             report.field = choose_field(schema.names, text_names, field, report.path, "column")
             if report.field not in text_names:
                 kind = schema.field(report.field).type
@@ -204,7 +209,7 @@ def read_parquet(
         raise MalmoiError(f"{report.path}: the text after row {row} is not valid UTF-8") from None
 
 
-def _holds_text(kind: Any) -> bool:
+def holds_text(kind: Any) -> bool:
     import pyarrow
 
     if pyarrow.types.is_dictionary(kind):

@@ -1,0 +1,207 @@
+"""Vectors → a file: .npy, .parquet or .jsonl, there entirely or not at all, and continued after an interruption.
+
+While it grows, `OUT.partial` is a folder with the vectors as plain numbers, a line about each of them, and a journal
+that says how much of both can be trusted. At the end they become the file. `OUT.json` beside it says what it was made
+from, so that the same command again has nothing to do, and another one does not pass for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from malmoi.data.folders import FolderLock, write_whole
+from malmoi.errors import MalmoiError
+
+_JOURNAL, _VECTORS, _LINES, _FINAL = "journal.json", "vectors.bin", "rows.jsonl", "final"
+_HEADER_BYTES = 128
+_ROWS_AT_A_TIME = 4096
+
+
+@dataclass
+class VectorManifest:
+    """What a file of vectors is. `cut` counts texts that were longer than the model takes."""
+
+    recipe: dict[str, Any]
+    texts: int = 0
+    rows: int = 0
+    dimensions: int = 0
+    cut: int = 0
+    line_bytes: int = 0
+
+
+class VectorFile:
+    """Writes vectors block by block. `manifest` says how many texts are in it already."""
+
+    def __init__(self, out: Path, recipe: dict[str, Any], dimensions: int, *, can_resume: bool) -> None:
+        self._out = out
+        self._folder = out.with_name(out.name + ".partial")
+        self._dimensions = dimensions
+        self._recipe = recipe
+        self._can_resume = can_resume
+
+    def __enter__(self) -> VectorFile:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(self._folder)
+        self._lock.__enter__()
+        self.manifest = self._take_up()
+        for name in (_VECTORS, _LINES):
+            (self._folder / name).touch()
+        self._vectors = (self._folder / _VECTORS).open("r+b")
+        self._lines = (self._folder / _LINES).open("r+b")
+        for file, size in ((self._vectors, self._vector_bytes()), (self._lines, self.manifest.line_bytes)):
+            file.truncate(size)
+            file.seek(0, os.SEEK_END)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._vectors.close()
+        self._lines.close()
+        self._lock.__exit__(kind, error, trace)
+
+    def append(self, lines: list[dict[str, Any]], vectors: NDArray[np.float32], texts: int, cut: int) -> None:
+        """Add the rows of some texts, and note in the journal that they are there."""
+        written = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
+        self._vectors.write(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
+        self._lines.write(written)
+        self._vectors.flush()
+        self._lines.flush()
+        manifest = self.manifest
+        manifest.texts += texts
+        manifest.rows += len(lines)
+        manifest.cut += cut
+        manifest.line_bytes += len(written)
+        write_whole(self._folder / _JOURNAL, json.dumps(asdict(manifest)))
+
+    def finish(self) -> VectorManifest:
+        """Turn what was gathered into the file and take away what it was gathered in."""
+        if not self.manifest.rows:
+            self.discard()
+            raise MalmoiError("there is no text in the input, so there are no vectors to write.")
+        self._vectors.close()
+        self._lines.close()
+        final = self._folder / _FINAL
+        _WRITERS[self._out.suffix](self, final)
+        write_whole(self._out.with_name(self._out.name + ".json"), json.dumps(asdict(self.manifest), indent=1) + "\n")
+        with final.open("rb") as file:
+            os.fsync(file.fileno())
+        final.replace(self._out)
+        shutil.rmtree(self._folder)
+        return self.manifest
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _take_up(self) -> VectorManifest:
+        """What an earlier run of the same command has done, if it has."""
+        try:
+            found = VectorManifest(**json.loads((self._folder / _JOURNAL).read_text("utf-8")))
+            sizes = [(self._folder / name).stat().st_size for name in (_VECTORS, _LINES)]
+            self.manifest = found
+            if (
+                self._can_resume
+                and found.recipe == self._recipe
+                and found.dimensions == self._dimensions
+                and sizes[0] >= self._vector_bytes()
+                and sizes[1] >= found.line_bytes
+            ):
+                return found
+        except (OSError, ValueError, TypeError):
+            pass
+        self.manifest = VectorManifest(self._recipe, dimensions=self._dimensions)
+        return self.manifest
+
+    def _vector_bytes(self) -> int:
+        return _HEADER_BYTES + self.manifest.rows * self._dimensions * 4
+
+    def _blocks(self) -> Iterator[tuple[list[dict[str, Any]], NDArray[np.float32]]]:
+        with (self._folder / _VECTORS).open("rb") as vectors, (self._folder / _LINES).open(encoding="utf-8") as lines:
+            vectors.seek(_HEADER_BYTES)
+            for begin in range(0, self.manifest.rows, _ROWS_AT_A_TIME):
+                count = min(_ROWS_AT_A_TIME, self.manifest.rows - begin)
+                data = np.frombuffer(vectors.read(count * self._dimensions * 4), dtype="<f4")
+                yield [json.loads(next(lines)) for _ in range(count)], data.reshape(count, self._dimensions)
+
+    def write_npy(self, final: Path) -> None:
+        """The vectors as they lie, with numpy's header in front; ids, where records have them, in a file beside."""
+        shape = (self.manifest.rows, self._dimensions)
+        header = repr({"descr": "<f4", "fortran_order": False, "shape": shape}).encode()
+        length = _HEADER_BYTES - 10
+        with (self._folder / _VECTORS).open("r+b") as file:
+            file.write(b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + header.ljust(length - 1) + b"\n")
+        if self._recipe["id"] is not None:
+            ids = (json.dumps(line["id"], ensure_ascii=False) for lines, _ in self._blocks() for line in lines)
+            beside = self._folder / "ids"
+            with beside.open("w", encoding="utf-8") as file_of_ids:
+                file_of_ids.writelines(f"{id}\n" for id in ids)
+            beside.replace(self._out.with_suffix(".ids.jsonl"))
+        (self._folder / _VECTORS).replace(final)
+
+    def write_json_lines(self, final: Path) -> None:
+        """One object a row: what it is about, and its vector."""
+        with final.open("w", encoding="utf-8") as file:
+            for lines, vectors in self._blocks():
+                for line, vector in zip(lines, vectors, strict=True):
+                    # numpy writes a 32-bit number as shortly as it can be told from its neighbours.
+                    numbers = ", ".join(map(str, vector))
+                    file.write(f'{json.dumps(line, ensure_ascii=False)[:-1]}, "vector": [{numbers}]}}\n')
+
+    def write_parquet(self, final: Path) -> None:
+        """A column for each field of the lines, and the vectors as lists of fixed length."""
+        import pyarrow
+        import pyarrow.parquet
+
+        whole = all(isinstance(line["id"], int) for lines, _ in self._blocks() for line in lines)
+        kinds = {"id": pyarrow.int64() if whole else pyarrow.string(), "word": pyarrow.string()}
+        writer = None
+        try:
+            for lines, vectors in self._blocks():
+                columns: dict[str, Any] = {}
+                for name in lines[0]:
+                    values = [line[name] if name != "id" or whole else str(line[name]) for line in lines]
+                    columns[name] = pyarrow.array(values, kinds.get(name, pyarrow.int64()))
+                numbers = pyarrow.array(vectors.reshape(-1), pyarrow.float32())
+                columns["vector"] = pyarrow.FixedSizeListArray.from_arrays(numbers, self._dimensions)
+                table = pyarrow.table(columns)
+                writer = writer or pyarrow.parquet.ParquetWriter(str(final), table.schema, compression="none")
+                writer.write_table(table)
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+_WRITERS: dict[str, Callable[[VectorFile, Path], None]] = {
+    ".npy": VectorFile.write_npy,
+    ".jsonl": VectorFile.write_json_lines,
+    ".parquet": VectorFile.write_parquet,
+}
+ENDINGS = tuple(_WRITERS)
+
+
+def recognise(out: Path, recipe: dict[str, Any], *, can_resume: bool) -> VectorManifest | None:
+    """The manifest of an output that is there already for the same inputs; None where there is nothing yet."""
+    if out.suffix not in ENDINGS:
+        raise MalmoiError(f"--out {out}: the ending says what is written; choose one of {', '.join(ENDINGS)}.")
+    if not out.exists():
+        return None
+    try:
+        manifest = VectorManifest(**json.loads(out.with_name(out.name + ".json").read_text("utf-8")))
+        if manifest.recipe == recipe and can_resume and out.is_file():
+            return manifest
+    except (OSError, ValueError, TypeError):
+        pass
+    raise MalmoiError(
+        f"{out} exists and was made from other text, options or model; choose another --out or remove it."
+    )
