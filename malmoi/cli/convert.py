@@ -41,9 +41,10 @@ def convert(
         converted = read_folder(folder)
         written = export_onnx(converted, out, int8=int8, source=folder)
         print(f"{written}: {converted.system}, {written.stat().st_size:,} bytes")
-    else:
-        converted = convert_folder(folder, out)
-        parameters = sum(weight.numel() for weight in converted.model.parameters())
-        print(f"{out}: {converted.system}, {parameters:,} parameters")
+        if "pooler" in converted.absent:
+            print("note: the pooler is not in the files; there is no pooler_output")
+        return
+    converted = convert_folder(folder, out)
+    print(f"{out}: {converted.system}, {sum(weight.numel() for weight in converted.model.parameters()):,} parameters")
     for note in converted.notes:
         print(f"note: {note}")
