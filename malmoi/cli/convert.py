@@ -29,22 +29,26 @@ def convert(
     # What is wrong with the folder, or missing on this machine, is said before torch is imported.
     folder = find_folder(source)
     if to == "onnx":
-        from malmoi.features.onnx_names import check_installed
-
-        check_installed()
-    from malmoi.checkpoint.conversion import convert_folder, read_folder, refuse_old_folder
-
-    if to == "onnx":
-        from malmoi.features.onnx_export import export_onnx
-
-        refuse_old_folder(out)
-        converted = read_folder(folder)
-        written = export_onnx(converted, out, int8=int8, source=folder)
-        print(f"{written}: {converted.system}, {written.stat().st_size:,} bytes")
-        if "pooler" in converted.absent:
-            print("note: the pooler is not in the files; there is no pooler_output")
+        _convert_to_onnx(folder, out, int8)
         return
+    from malmoi.checkpoint.conversion import convert_folder
+
     converted = convert_folder(folder, out)
     print(f"{out}: {converted.system}, {sum(weight.numel() for weight in converted.model.parameters()):,} parameters")
     for note in converted.notes:
         print(f"note: {note}")
+
+
+def _convert_to_onnx(folder: Path, out: Path, int8: bool) -> None:
+    from malmoi.features.onnx_names import check_installed
+
+    check_installed()
+    from malmoi.checkpoint.conversion import read_folder, refuse_old_folder
+    from malmoi.features.onnx_export import export_onnx
+
+    refuse_old_folder(out)
+    converted = read_folder(folder)
+    written = export_onnx(converted, out, int8=int8, source=folder)
+    print(f"{written}: {converted.system}, {written.stat().st_size:,} bytes")
+    if "pooler" in converted.absent:
+        print("note: the pooler is not in the files; there is no pooler_output")
