@@ -23,7 +23,7 @@ bench-install: .venv/.installed-test
 	touch $@
 
 .venv/.installed-test: .venv/.installed
-	$(PIP) --editable '.[ko,test]'
+	$(PIP) --editable '.[ko,onnx,test]'
 	touch $@
 
 clean:

@@ -23,16 +23,25 @@ from malmoi.errors import MalmoiError
 
 def convert_folder(source: str | Path, out: Path) -> Bundle:
     """Read the model in `source`, whatever form its weights have, and write it to `out`, which must be new or empty."""
+    refuse_old_folder(out)
+    bundle = read_folder(find_folder(source))
+    bundle.save(out)
+    return bundle
+
+
+def refuse_old_folder(out: Path) -> None:
+    """Stop where a conversion would write into what is there already."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MalmoiError(f"--out {out} exists already; name a new folder.")
-    folder = find_folder(source)
+
+
+def read_folder(folder: Path) -> Bundle:
+    """The model in a folder, its weights pickled or not."""
     if any((folder / name).is_file() for name in (WEIGHTS, WEIGHTS_INDEX)):
         stored = open_safetensors(find_weights(folder))
     else:
         stored = open_pickles(_find_pickles(folder))
-    bundle = assemble(folder, stored)
-    bundle.save(out)
-    return bundle
+    return assemble(folder, stored)
 
 
 def open_pickles(paths: list[Path]) -> dict[str, StoredTensor]:
