@@ -8,9 +8,10 @@ from malmoi.errors import MalmoiError
 if TYPE_CHECKING:
     from malmoi.data.prepare import prepare_store
     from malmoi.data.store import Store
+    from malmoi.loading import load
     from malmoi.objectives.examples import Examples
     from malmoi.objectives.options import ExampleOptions
-    from malmoi.pretrained import Pretrained, create, load
+    from malmoi.pretrained import Pretrained, create
     from malmoi.text.reading import Corpus, ReadOptions
     from malmoi.text.tokenizer import Tokenizer, load_tokenizer
     from malmoi.text.tokenizer_training import train_tokenizer
@@ -44,7 +45,7 @@ _HOMES = {
     "Store": "malmoi.data.store",
     "Tokenizer": "malmoi.text.tokenizer",
     "create": "malmoi.pretrained",
-    "load": "malmoi.pretrained",
+    "load": "malmoi.loading",
     "load_tokenizer": "malmoi.text.tokenizer",
     "prepare_store": "malmoi.data.prepare",
     "train_tokenizer": "malmoi.text.tokenizer_training",

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from malmoi.checkpoint.bundle import Bundle, create_bundle, load_bundle
-from malmoi.features.embedder import Embedder, TextStates
+from malmoi.features.embedder import Embedder
 from malmoi.features.filling import Fill, fill_gaps
-from malmoi.features.layers import Layers
-from malmoi.features.options import BATCH_TOKENS, BatchOptions, Pieces, Truncation, VectorOptions, WordOptions
 from malmoi.features.torch_engine import TorchEngine
-from malmoi.features.words import WordVectors
+from malmoi.features.vectors import GivesVectors
 from malmoi.text.tokenizer import Tokenizer
 
 
-class Pretrained(Bundle):
+class Pretrained(Bundle, GivesVectors):
     """A model, its tokenizer and its configuration, ready for use. `model` is the torch module itself."""
 
     @property
@@ -28,73 +21,12 @@ class Pretrained(Bundle):
         """What makes vectors of this model as it now is."""
         return Embedder(TorchEngine(self), self.tokenizer, self.sentence)
 
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        layers: Layers = "last",
-        pool: str | None = None,
-        combine: str | Sequence[float] = "concat",
-        normalize: bool | None = None,
-        dimensions: int | None = None,
-        truncate: Truncation = "error",
-        batch_tokens: int = BATCH_TOKENS,
-    ) -> NDArray[np.float32]:
-        """A vector for each text: float32 (N, D), in the order of the texts. Of an empty text, that of [CLS] [SEP].
-
-        layers: last, second-to-last, last4, all (h_1 to h_L), a number (0 are the embeddings, -1 the last), or a list.
-        pool: cls, pooler, mean, max, mean-sqrt-len or weighted-mean; [CLS] and [SEP] count.
-        combine: concat (the lowest layer first; D is layers × hidden_size), mean, sum, or a weight for each layer.
-        normalize: bring vectors to length one. Where it or the pooling is not given, the folder of a sentence embedder
-            decides; other models give the mean, not normalised.
-        dimensions: keep so many of the first dimensions; normalised vectors are normalised again.
-        truncate: what is done with texts longer than the model: error, right (the beginning counts) or window (parts
-            of full length, averaged by their numbers of tokens); a warning says how many there were.
-        """
-        embedder = self.embedder
-        options = VectorOptions(truncate, batch_tokens, layers, _plain(combine), pool, normalize, dimensions)
-        vectors, cut = embedder.embed(texts, options)
-        _warn(embedder, cut, len(texts), truncate)
-        return vectors
-
-    def words(
-        self,
-        texts: Sequence[str] | Sequence[Sequence[str]],
-        *,
-        words: Sequence[Sequence[str]] | None = None,
-        layers: Layers = "last4",
-        combine: str | Sequence[float] = "concat",
-        pieces: Pieces = "first",
-        truncate: Truncation = "error",
-        batch_tokens: int = BATCH_TOKENS,
-    ) -> list[WordVectors]:
-        """For each text its words, where they stand, and a vector for each: float32 (W, D).
-
-        A text is a string, whose words stand between white space or are given by `words`, or a list of words. Of the
-        pieces of a word the first, the mean, the last or the max counts; [CLS] and [SEP] belong to no word. With
-        truncate="right" the words that do not fit are left out; with "window" all are kept. The rest is as in `embed`.
-        """
-        embedder = self.embedder
-        options = WordOptions(truncate, batch_tokens, layers, _plain(combine), pieces)
-        found, cut = embedder.words(texts, options, words)
-        _warn(embedder, cut, len(texts), truncate)
-        return found
-
-    def hidden_states(
-        self, texts: Sequence[str], *, attentions: bool = False, batch_tokens: int = BATCH_TOKENS
-    ) -> list[TextStates]:
-        """For each text its tokens and all layers: hidden_states (L + 1, T, hidden), and attentions (L, H, T, T).
-
-        Nothing is padded and nothing is cut.
-        """
-        return self.embedder.hidden_states(texts, BatchOptions(batch_tokens=batch_tokens), attentions)
-
     def fill(self, text: str, top: int = 5) -> list[list[Fill]]:
         """For each [MASK] of the text, the pieces that fit best."""
         return fill_gaps(self, text, top)
 
 
-def load(model: str | Path) -> Pretrained:
+def load_with_torch(model: str | Path) -> Pretrained:
     """Read a model from a Hugging Face folder, or from the hub by its id (owner/name). It is in eval mode."""
     return Pretrained(**vars(load_bundle(model)))
 
@@ -105,12 +37,3 @@ def create(preset: str | Any, tokenizer: Tokenizer, seed: int = 0) -> Pretrained
     Its weights depend on the seed only.
     """
     return Pretrained(**vars(create_bundle(preset, tokenizer, seed)))
-
-
-def _plain(combine: str | Sequence[float]) -> str | tuple[float, ...]:
-    return combine if isinstance(combine, str) else tuple(combine)
-
-
-def _warn(embedder: Embedder, cut: int, count: int, truncate: Truncation) -> None:
-    if cut:
-        warnings.warn(embedder.describe_cut(cut, count, truncate), stacklevel=3)

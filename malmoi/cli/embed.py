@@ -34,29 +34,34 @@ def embed(
         Literal["first", "mean", "last", "max"], Parameter(help="Which pieces of a word count (with --words).")
     ] = "first",
     batch_tokens: Annotated[int, Parameter(help="Tokens that are computed at a time.")] = 2048,
+    engine: Annotated[
+        Literal["torch", "onnx"] | None, Parameter(help="What computes: torch, or ONNX Runtime on a converted folder.")
+    ] = None,
     json: Annotated[bool, Parameter(negative="", help="Print what was made as JSON.")] = False,
 ) -> None:
     """Turn a file of texts into vectors. The same command again goes on where an interrupted one stopped."""
-    from malmoi.checkpoint.location import find_folder
+    from malmoi.checkpoint.location import find_folder, find_weights
     from malmoi.features.embedding import embed_file, make_plan
+    from malmoi.features.onnx_engine import find_onnx
     from malmoi.features.options import VectorOptions, WordOptions
+    from malmoi.loading import choose_engine, load
     from malmoi.text.rows import TextRows
 
     # What is wrong with folders, files and options is said before torch is imported.
     folder = find_folder(model)
+    engine = engine or choose_engine(folder)
     options: VectorOptions | WordOptions
     if words:
         refuse_with_words(pool=pool, normalize=normalize, dimensions=dimensions)
         options = WordOptions(truncate, batch_tokens, layers or "last4", combine, pieces)
     else:
         options = VectorOptions(truncate, batch_tokens, layers or "last", combine, pool, normalize, dimensions)
-    plan = make_plan(folder, TextRows(file, text, id), out, options)
+    weights = [find_onnx(folder)] if engine == "onnx" else find_weights(folder)
+    plan = make_plan(folder, weights, TextRows(file, text, id), out, options)
     manifest = plan.find_finished()
     done = manifest is not None
     if manifest is None:
-        from malmoi.pretrained import load
-
-        embedder = load(folder).embedder
+        embedder = load(folder, engine).embedder
         manifest = embed_file(embedder, plan)
         if manifest.cut:
             import sys

@@ -21,7 +21,7 @@ def fill(
     # What is wrong with the folder is said before torch is imported.
     folder = find_folder(model)
     find_weights(folder)
-    from malmoi.pretrained import load
+    from malmoi.loading import load
 
     gaps = load(folder).fill(text, top)
     if json:

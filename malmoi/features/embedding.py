@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from malmoi.checkpoint.location import CONFIG, find_weights
+from malmoi.checkpoint.location import CONFIG
 from malmoi.errors import MalmoiError
 from malmoi.features.embedder import Embedder
 from malmoi.features.options import VectorOptions, WordOptions
@@ -45,10 +45,12 @@ class Plan:
         return recognise(self.out, self.recipe, can_resume=self.can_resume)
 
 
-def make_plan(folder: Path, rows: TextRows, out: Path, options: VectorOptions | WordOptions) -> Plan:
+def make_plan(
+    folder: Path, weights: Sequence[Path], rows: TextRows, out: Path, options: VectorOptions | WordOptions
+) -> Plan:
     """Nothing is computed or loaded for this, so what is wrong with the files is said at once."""
-    weights = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in find_weights(folder)]
-    model = {"config": hashlib.sha256((folder / CONFIG).read_bytes()).hexdigest(), "weights": list(map(list, weights))}
+    files = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in weights]
+    model = {"config": hashlib.sha256((folder / CONFIG).read_bytes()).hexdigest(), "weights": files}
     text, id = rows.fields
     recipe = {
         "model": model,

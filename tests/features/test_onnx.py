@@ -256,20 +256,30 @@ def test_a_missing_extra_is_told(exported, monkeypatch):
         OnnxEngine(exported)
 
 
-def test_no_torch_is_imported(exported):
+def test_the_same_calls_as_with_torch(pretrained, exported):
+    light = malmoi.load(exported, engine="onnx")
+    for options in ({}, {"layers": "all", "combine": "mean", "pool": "max"}, {"pool": "pooler"}):
+        np.testing.assert_allclose(light.embed(SENTENCES, **options), pretrained.embed(SENTENCES, **options), atol=1e-4)
+    for ours, theirs in zip(light.words(SENTENCES, layers=1), pretrained.words(SENTENCES, layers=1), strict=True):
+        assert ours.words == theirs.words
+        np.testing.assert_allclose(ours.vectors, theirs.vectors, atol=1e-4)
+
+
+def test_no_torch_is_imported(exported, tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join(SENTENCES), "utf-8")
     program = (
-        "import sys, numpy as np\n"
-        "from pathlib import Path\n"
-        "from malmoi.features.onnx_engine import OnnxEngine\n"
-        "from malmoi.text.tokenizer import load_tokenizer\n"
-        "folder = Path(sys.argv[1])\n"
-        "ids = np.array([load_tokenizer(folder).encode('책을 읽었다.').ids])\n"
-        "result = OnnxEngine(folder).run(ids, np.zeros_like(ids), None, [0, 2], True)\n"
-        "print(result.pooler_output.shape, [name for name in ('torch', 'transformers') if name in sys.modules])\n"
+        "import sys, malmoi\n"
+        "from malmoi.cli import app\n"
+        "print(malmoi.load(sys.argv[1], engine='onnx').embed(['책을 읽었다.']).shape)\n"
+        "words = ['embed', sys.argv[1], 'texts.txt', '-o', 'vectors.npy']\n"
+        "app(words, exit_on_error=False, result_action='return_value')\n"
+        "print([name for name in ('torch', 'transformers') if name in sys.modules])\n"
     )
-    finished = subprocess.run([sys.executable, "-c", program, str(exported)], capture_output=True, text=True)
-    assert finished.stdout == "(1, 32) []\n", finished.stderr
-    assert finished.stderr == ""
+    finished = subprocess.run(
+        [sys.executable, "-c", program, str(exported)], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert finished.stdout == "(1, 32)\nvectors.npy: 3 texts, 32 dimensions\n[]\n", finished.stderr
+    assert np.load(tmp_path / "vectors.npy").shape == (3, 32)
 
 
 # --- real weights and real sentences
