@@ -62,10 +62,10 @@ def make_topics(seed: int, sentences: int) -> list[list[str]]:
     ]
 
 
-def learn_progressions(spoil: Spoil, steps: int, documents: int = 2000) -> Result:
+def learn_progressions(spoil: Spoil, steps: int, documents: int = 400) -> Result:
     training = TrainingOptions(steps=steps, batch_size=64, lr=3e-3)
-    learned, held_out = make_progressions(0, documents), make_progressions(1, 200)
-    return learn(learned, held_out, ExampleOptions(seq_len=24, short_share=0), training, spoil)
+    learned, held_out = make_progressions(0, documents), make_progressions(1, 40)
+    return learn(learned, held_out, ExampleOptions(seq_len=32, short_share=0), training, spoil)
 
 
 def make_progressions(seed: int, documents: int) -> list[list[str]]:
@@ -75,8 +75,8 @@ def make_progressions(seed: int, documents: int) -> list[list[str]]:
     for _ in range(documents):
         place, step = draw.randrange(24), draw.randint(1, 11)
         document = []
-        for _ in range(8):
-            letters = [ascii_lowercase[(place + step * number) % 24] for number in range(draw.randint(6, 10))]
+        for _ in range(40):
+            letters = [ascii_lowercase[(place + step * number) % 24] for number in range(draw.randint(5, 7))]
             place += step * len(letters)
             document.append(" ".join(letters))
         made.append(document)
