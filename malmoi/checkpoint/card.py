@@ -13,13 +13,22 @@ _SIZES = {
     "max_position_embeddings": "positions",
 }
 
+_USES = {
+    "ForPreTraining": "fill-mask",
+    "ForMaskedLM": "fill-mask",
+    "ForSequenceClassification": "text-classification",
+    "ForTokenClassification": "token-classification",
+    "ForQuestionAnswering": "question-answering",
+    "ForMultipleChoice": "multiple-choice",
+}
+
 
 def write_card(name: str, configuration: Mapping[str, Any], facts: Mapping[str, object]) -> str:
     """The text of README.md. `facts` are lines for the table beyond the sizes: what it was trained on, how long, …"""
     sizes = {words: f"{configuration[field]:,}" for field, words in _SIZES.items() if field in configuration}
     lines = {"architecture": configuration["architectures"][0], **sizes, **facts}
     table = "\n".join(f"| {_cell(key)} | {_cell(value)} |" for key, value in lines.items())
-    task = "fill-mask" if _fills(configuration) else "feature-extraction"
+    ending, task = _find_use(str(configuration["architectures"][0]))
     return f"""---
 library_name: transformers
 pipeline_tag: {task}
@@ -34,18 +43,21 @@ tags:
 {table}
 
 ```python
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel{ending}, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("{name}")
-model = AutoModel.from_pretrained("{name}")
+model = AutoModel{ending}.from_pretrained("{name}")
 ```
 
 Made with malmoi.
 """
 
 
-def _fills(configuration: Mapping[str, Any]) -> bool:
-    return str(configuration["architectures"][0]).endswith(("ForPreTraining", "ForMaskedLM"))
+def _find_use(architecture: str) -> tuple[str, str]:
+    """How the name of the class that loads it ends, and what the hub calls its use."""
+    return next(
+        ((ending, use) for ending, use in _USES.items() if architecture.endswith(ending)), ("", "feature-extraction")
+    )
 
 
 def _cell(value: object) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.configuration import Configuration
 from malmoi.checkpoint.location import CONFIG
@@ -42,7 +43,8 @@ def fit_tensors(folder: Path, configuration: Configuration, stored: Mapping[str,
     _refuse_absurd_sizes(folder, config, stored)
     skeleton = _build_skeleton(folder, configuration)
     system = SYSTEMS[configuration.system]
-    table = system.weights(config)
+    optional = {**system.heads, "task_head": "the head for the task"}
+    table = system.table(config, configuration.head)
     expected = table.write(skeleton.state_dict())
     part_of = {theirs: row.ours.partition(".")[0] for row in table.rows for theirs in row.theirs}
     # The table begins with the encoder: files of an encoder alone leave this first word of its names out.
@@ -55,11 +57,11 @@ def fit_tensors(folder: Path, configuration: Configuration, stored: Mapping[str,
     given = {part_of[name] for name in expected.keys() & renamed.keys()}
     for name in missing:
         # A head may be missing, half a head may not: what is there would be of no use.
-        if part_of[name] not in system.heads or part_of[name] in given:
+        if part_of[name] not in optional or part_of[name] in given:
             raise MalmoiError(f"{folder}: the tensor {name} is missing from the weights.")
     notes = [
         f"{words} is not in the files; it starts from fresh weights"
-        for part, words in system.heads.items()
+        for part, words in optional.items()
         if part in absent
     ]
     extra = sorted(stored_tensor.name for name, stored_tensor in renamed.items() if name not in expected)
@@ -73,20 +75,20 @@ def fill_model(configuration: Configuration, fit: Fit) -> nn.Module:
     """The model with the weights of the files; parts that are missing start as in a new model, always the same."""
     system = SYSTEMS[configuration.system]
     read: dict[str, Tensor] = {name: tensor.read() for name, tensor in fit.tensors.items()}
-    tensors = system.weights(configuration.config).read(read, fit.skeleton.state_dict()).tensors
+    tensors = system.table(configuration.config, configuration.head).read(read, fit.skeleton.state_dict()).tensors
     if not fit.fresh:
         fit.skeleton.load_state_dict(tensors, assign=True)
         return fit.skeleton
-    model = build_model(configuration.system, configuration.config, seed=0)
+    model = build_model(configuration.system, configuration.config, seed=0, head=configuration.head)
     model.load_state_dict(tensors, strict=False)
     return model
 
 
-def build_model(system: str, config: object, seed: int) -> nn.Module:
+def build_model(system: str, config: object, seed: int, head: Head | None = None) -> nn.Module:
     """A new model whose weights depend on the seed and on nothing else; the caller's random state stays as it is."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        return SYSTEMS[system].model(config)
+        return SYSTEMS[system].build(config, head)
 
 
 def _refuse_absurd_sizes(folder: Path, config: Any, stored: Mapping[str, StoredTensor]) -> None:
@@ -104,7 +106,7 @@ def _refuse_absurd_sizes(folder: Path, config: Any, stored: Mapping[str, StoredT
 def _build_skeleton(folder: Path, configuration: Configuration) -> nn.Module:
     try:
         with torch.device("meta"):
-            return SYSTEMS[configuration.system].model(configuration.config)
+            return SYSTEMS[configuration.system].build(configuration.config, configuration.head)
     except MalmoiError as mistake:
         raise MalmoiError(f"{folder / CONFIG}: {mistake}") from None
     except (RuntimeError, OverflowError, TypeError):

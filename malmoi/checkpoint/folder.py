@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import nn
 
+from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.card import write_card
 from malmoi.checkpoint.configuration import make_configuration
@@ -38,6 +39,7 @@ def write_folder(
     tokenizer: Tokenizer,
     absent: Collection[str],
     facts: Mapping[str, object],
+    head: Head | None = None,
 ) -> None:
     """Write a model to `out`, without the parts that are `absent`. An older model in that place is replaced."""
     out = out.resolve()  # behind a link the folder is replaced, not the link
@@ -47,15 +49,15 @@ def write_folder(
     }
     tensors = {name: tensor.detach().cpu().float() for name, tensor in weights.items()}
     parts = {name.partition(".")[0] for name in weights}
-    content = make_configuration(system, config, parts)
+    content = make_configuration(system, config, parts, head)
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         tokenizer.save(partial)
-        (partial / CONFIG).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
+        (partial / CONFIG).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
         (partial / CARD).write_text(write_card(out.name, content, facts), "utf-8")
-        save_file(SYSTEMS[system].weights(config).write(tensors), partial / WEIGHTS, metadata={"format": "pt"})
+        save_file(SYSTEMS[system].table(config, head).write(tensors), partial / WEIGHTS, metadata={"format": "pt"})
         _replace(partial, out)
     except SafetensorError as failure:  # the library's wrapping of an error of the system, such as a full disk
         raise MalmoiError(f"{out}: the weights could not be written ({failure}).") from None

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from malmoi.blocks.attention import SelfAttention
 from malmoi.blocks.dropout import Dropout
 from malmoi.blocks.feed_forward import FeedForward, find_activation
+from malmoi.blocks.heads import Head, HeadForm, PooledHead, Shape, TokenHead
 from malmoi.blocks.output import EncoderOutput
 from malmoi.errors import MalmoiError
 from malmoi.weightmap import Row, WeightMap, linear_rows, row
@@ -150,7 +151,7 @@ class WordHead(nn.Module):
 
 
 class Bert(nn.Module):
-    """The encoder with its pooler and the two heads of pre-training."""
+    """The encoder with its pooler and the two heads of pre-training; for a task it is without those not needed."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -194,7 +195,7 @@ class Bert(nn.Module):
             attentions.append(weights)
         return EncoderOutput(
             last_hidden_state=x,
-            pooler_output=torch.tanh(self.pooler(x[:, 0])),
+            pooler_output=None if self.pooler is None else torch.tanh(self.pooler(x[:, 0])),
             hidden_states=tuple(hidden_states) if output_hidden_states else None,
             attentions=tuple(attentions) if output_attentions else None,
         )
@@ -254,6 +255,34 @@ ARCHITECTURES = {
     "BertForMaskedLM": {"word_head"},
     "BertForNextSentencePrediction": {"pooler", "next_sentence_head"},
     "BertModel": set[str](),
+}
+
+
+def _build_head(config: BertConfig, head: Head) -> PooledHead | TokenHead:
+    dropout = config.hidden_dropout_prob if head.dropout is None else head.dropout
+    kind = PooledHead if head.shape in ("sequence", "choice") else TokenHead
+    made = kind(config.hidden_size, head.outputs, 0.0 if head.shape == "span" else dropout)
+    nn.init.trunc_normal_(
+        made.output.weight,
+        std=config.initializer_range,
+        a=-2 * config.initializer_range,
+        b=2 * config.initializer_range,
+    )
+    nn.init.zeros_(made.output.bias)
+    return made
+
+
+_POOLED = frozenset({"pooler"})
+_CLASSIFIER = linear_rows("task_head.output", "classifier")
+_ENDS = linear_rows("task_head.output", "qa_outputs")
+
+TASK_HEADS: dict[Shape, HeadForm] = {
+    "sequence": HeadForm("BertForSequenceClassification", _POOLED, _build_head, _CLASSIFIER),
+    "tokens": HeadForm("BertForTokenClassification", frozenset(), _build_head, _CLASSIFIER),
+    "span": HeadForm(
+        "BertForQuestionAnswering", frozenset(), _build_head, linear_rows("task_head.output", "qa_outputs")
+    ),
+    "choice": HeadForm("BertForMultipleChoice", _POOLED, _build_head, _CLASSIFIER),
 }
 
 TIED = {
