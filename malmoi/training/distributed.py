@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from malmoi.errors import MalmoiError
+
 
 @dataclass(frozen=True)
 class World:
@@ -68,6 +70,11 @@ def join_world(device: str | None = None) -> Iterator[World]:
 
 def _choose_device(device: str | None) -> torch.device:
     if device is not None:
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as failure:
+            reason = str(failure).splitlines()[0]
+            raise MalmoiError(f"--device {device}: torch cannot compute there ({reason}); choose cpu.") from None
         return torch.device(device)
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))

@@ -14,6 +14,9 @@ from malmoi.errors import MalmoiError
 from malmoi.training.events import EventFile
 from malmoi.values import Step
 
+# What may differ when a run goes on: checkpoints are whole, however the model is divided.
+_FREE = {"malmoi", "training.shard"}
+
 
 def take_up_config(out: Path, config: dict[str, Any]) -> None:
     """Note what the run is, or make sure that it is the run that was begun here."""
@@ -29,7 +32,7 @@ def take_up_config(out: Path, config: dict[str, Any]) -> None:
     except ValueError as mistake:
         raise MalmoiError(f"{path}: damaged ({mistake}); choose another --out.") from None
     wanted = json.loads(json.dumps(config))
-    different = [name for name in _differences(begun, wanted) if name != "malmoi"]
+    different = [f"{name} ({old}, not {new})" for name, old, new in _differences(begun, wanted) if name not in _FREE]
     if different:
         raise MalmoiError(
             f"{out}: the run begun here has another {', '.join(different)}; repeat its options to go on with it, or "
@@ -37,12 +40,12 @@ def take_up_config(out: Path, config: dict[str, Any]) -> None:
         )
 
 
-def _differences(first: Any, second: Any, name: str = "") -> Iterator[str]:
+def _differences(first: Any, second: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
     if isinstance(first, dict) and isinstance(second, dict):
         for key in sorted(first.keys() | second.keys()):
             yield from _differences(first.get(key), second.get(key), f"{name}.{key}" if name else key)
     elif first != second:
-        yield f"{name} ({first}, not {second})"
+        yield name, first, second
 
 
 class RunLog:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -37,13 +38,19 @@ class TrainingOptions:
     shard: Annotated[bool, Parameter(negative="", help="Divide the model among the ranks (FSDP2).")] = False
 
     def __post_init__(self) -> None:
-        for name, least in (("steps", 1), ("batch_size", 1), ("eval_batches", 1), ("save_every", 1), ("keep", 1)):
-            if getattr(self, name) < least:
+        least = {"steps": 1, "batch_size": 1, "eval_batches": 1, "save_every": 1, "keep": 1, "eval_every": 0}
+        if self.warmup_steps is not None:
+            least["warmup_steps"] = 0
+        for name, minimum in least.items():
+            if getattr(self, name) < minimum:
                 raise MalmoiError(
-                    f"--{name.replace('_', '-')} {getattr(self, name)}: give a whole number from {least} on."
+                    f"--{name.replace('_', '-')} {getattr(self, name)}: give a whole number from {minimum} on."
                 )
-        if self.lr <= 0:
-            raise MalmoiError(f"--lr {self.lr}: the learning rate must be positive.")
+        for name in ("lr", "clip"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise MalmoiError(f"--{name} {getattr(self, name)}: give a number above 0.")
+        if not 0 <= self.weight_decay < math.inf:
+            raise MalmoiError(f"--weight-decay {self.weight_decay}: give a number from 0 on, such as 0.01.")
         if not 0 < self.long_share < 1:
             raise MalmoiError(f"--long-share {self.long_share}: give a share between 0 and 1, such as 0.1.")
         if not 0 <= self.eval_share < 1:

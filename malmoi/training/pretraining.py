@@ -25,7 +25,7 @@ from malmoi.objectives.options import ExampleOptions
 from malmoi.objectives.task import Objective
 from malmoi.training.distributed import World
 from malmoi.training.log import read_log
-from malmoi.training.loop import evaluate
+from malmoi.training.loop import evaluate, plan_rows
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
@@ -81,7 +81,7 @@ def pretrain(
     tell: Callable[[str], None],
 ) -> Iterator[Progress]:
     """Train in the folder `out`, from its newest good checkpoint on; at the end `out/model` holds the model."""
-    _require_fit(store, bundle, examples, training)
+    _require_fit(store, bundle, examples, training, world)
     objective = find_objective(bundle.system, examples.objective)
     keep_buffers()
     with open_run(out, _describe_run(store, bundle, model_name, examples, training), world):
@@ -197,8 +197,13 @@ def _evaluate(
     }
 
 
-def _require_fit(store: Store, bundle: Bundle, examples: ExampleOptions, training: TrainingOptions) -> None:
+def _require_fit(
+    store: Store, bundle: Bundle, examples: ExampleOptions, training: TrainingOptions, world: World
+) -> None:
     store.require_tokenizer(bundle.tokenizer)
+    plan_rows(training, world)
+    if training.shard and world.size == 1:
+        raise MalmoiError("--shard divides a model among ranks; run it under torchrun with two ranks or more.")
     limit = bundle.config.max_position_embeddings
     for option, length in (("--seq-len", examples.seq_len), ("--long-seq-len", training.long_seq_len or 0)):
         if length > limit:

@@ -97,8 +97,6 @@ def place_model(model: nn.Module, training: TrainingOptions, world: World) -> nn
     """The model where it is to compute, whole or divided among the ranks."""
     if not training.shard:
         return model.to(world.device)
-    if world.size == 1:
-        raise MalmoiError("--shard divides a model among ranks; run it under torchrun with two ranks or more.")
     shard_model(model, world.device, world.size)
     return model
 
@@ -113,6 +111,8 @@ def put_together(bundle: Bundle) -> nn.Module:
 @contextmanager
 def open_run(out: Path, config: dict[str, Any], world: World) -> Iterator[None]:
     """Hold the folder of a run, new or begun before, for as long as this is active."""
+    if out.is_file():
+        raise MalmoiError(f"--out {out} is a file; name a folder.")
     out.mkdir(parents=True, exist_ok=True)
     if not world.is_first:
         world.wait()

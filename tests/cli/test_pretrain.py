@@ -163,7 +163,10 @@ def test_mistakes(refuses, whole, korean_store, english_store, small, tmp_path):
     refuses("pretrain", store, "--model", "bert-tinny", "--out", "x", says=["bert-tinny", "bert-tiny"])
     refuses("pretrain", english_store.folder, "--model", small, "--out", "x", says=["another tokenizer"])
     refuses("pretrain", store, "--model", small, "--seq-len", 100, "--out", "x", says=["--seq-len 100", "64 positions"])
-    refuses("pretrain", store, "--model", small, "--lr", 0, "--out", "x", says=["--lr 0"])
+    for option, value in {"--lr": 0, "--clip": -1, "--weight-decay": "nan", "--warmup-steps": -1}.items():
+        refuses("pretrain", store, "--model", small, option, value, "--out", "x", says=[option, str(value)])
+    refuses("pretrain", store, "--model", small, "--seq-len", 48, "--shard", "--out", "x", says=["--shard", "torchrun"])
+    refuses("pretrain", store, "--model", small, "--device", "abacus", "--out", "x", says=["--device abacus", "cpu"])
     refuses(
         "pretrain",
         store,
