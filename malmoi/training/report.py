@@ -39,17 +39,20 @@ def write_report(
     out: Path, log: list[dict[str, Any]], facts: dict[str, str], fills: list[tuple[str, str]], config: dict[str, Any]
 ) -> Path:
     """Write `out/report.html` from the steps of a run and what is worth knowing of it."""
-    sections = [_table("What was trained", list(facts.items())), *_charts(log)]
+    sections = [make_table("What was trained", list(facts.items())), *_charts(log)]
     if fills:
-        sections.append(_table("What it fills in", fills))
-    sections.append(
-        f"<details><summary>config.json</summary><pre>{escape(json.dumps(config, indent=1, ensure_ascii=False))}"
-        "</pre></details>"
-    )
+        sections.append(make_table("What it fills in", fills))
+    return write_page(out, sections, config)
+
+
+def write_page(out: Path, sections: Sequence[str], config: dict[str, Any]) -> Path:
+    """Write `out/report.html` from pieces of HTML, with the configuration at its end."""
+    settings = escape(json.dumps(config, indent=1, ensure_ascii=False))
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width, initial-scale=1"><title>{escape(out.name)} – malmoi</title>'
-        f"<style>{_STYLE}</style><h1>{escape(out.name)}</h1>{''.join(sections)}</html>\n"
+        f"<style>{_STYLE}</style><h1>{escape(out.name)}</h1>{''.join(sections)}"
+        f"<details><summary>config.json</summary><pre>{settings}</pre></details></html>\n"
     )
     path = out / "report.html"
     write_whole(path, page)
@@ -123,6 +126,7 @@ def draw_chart(title: str, curves: list[Curve]) -> str:
     )
 
 
-def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
+def make_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Names and what is to be said of them."""
     cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
     return f"<h2>{escape(title)}</h2><table>{cells}</table>"

@@ -72,6 +72,7 @@ def follow_run(
         first_step = load_checkpoint(newest, model, optimizer)
         tell(f"{newest}: going on after step {first_step:,}.")
     with RunLog(out, first_step) if world.is_first else _NoLog() as log, _Signals() as signals:
+        world.wait()  # now the log says the same to every rank
         if has_enough is not None and has_enough():
             return
         for step in train(model, optimizer, batches, task, training, world, seed=seed, first_step=first_step):
