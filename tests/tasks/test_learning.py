@@ -58,7 +58,7 @@ def weights_of(prepared):
 @every_task
 def test_it_is_learned_and_saved(name, tmp_path):
     _, metric, enough = TASKS[name]
-    prepared = prepare(name, epochs=16 if name == "several labels" else 6)
+    prepared = prepare(name)
     steps = run(prepared, tmp_path / "run")
     figures = [one.evaluation for one in steps if one.evaluation is not None]
     assert len(figures) == prepared.options.epochs and max(one[metric] for one in figures) >= enough, figures
@@ -128,9 +128,7 @@ def test_a_resumed_run_is_bit_identical(name, tmp_path):
     later = run(resumed, tmp_path / "again")
     assert [one.step.loss for one in later] == [one.step.loss for one in steps[6:]]
     assert [one.evaluation for one in later] == [one.evaluation for one in steps[6:]]
-    one, other = (
-        (tmp_path / where / "model" / "model.safetensors").read_bytes() for where in ("whole", "again")
-    )
+    one, other = ((tmp_path / where / "model" / "model.safetensors").read_bytes() for where in ("whole", "again"))
     assert one == other
     # Finished, it has nothing to do, and makes the same model once more.
     shutil.rmtree(tmp_path / "again" / "model")
