@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from malmoi.blocks.heads import Head, HeadForm, Shape
 from malmoi.errors import MalmoiError
 from malmoi.objectives.masked import MASKED
 from malmoi.objectives.task import Objective
@@ -31,8 +32,41 @@ class System:
     architectures: Mapping[str, set[str]]
     # Their names for tensors that are another one of theirs.
     tied: Mapping[str, str]
+    # How it is fitted with a head for a task.
+    task_heads: Mapping[Shape, HeadForm]
     # Settings of config.json that change what is computed, and the values of each that are computed here.
     only: Mapping[str, tuple[object, ...]]
+
+    def build(self, config: Any, head: Head | None = None) -> nn.Module:
+        """A model to be pre-trained; or one with a head for a task, and without the parts that this needs not."""
+        model = self.model(config)
+        if head is not None:
+            form = self.task_heads[head.shape]
+            for part in self.heads.keys() - form.needs:
+                setattr(model, part, None)
+            model.task_head = form.build(config, head)
+        return model
+
+    def table(self, config: Any, head: Head | None = None) -> WeightMap:
+        """The names of all weights of such a model, ours and theirs."""
+        table = self.weights(config)
+        if head is not None:
+            form = self.task_heads[head.shape]
+            dropped = self.heads.keys() - form.needs
+            table.rows = [row for row in table.rows if row.ours.partition(".")[0] not in dropped]
+            table.rows.extend(form.rows)
+        return table
+
+    def name_class(self, parts: set[str], head: Head | None = None) -> str:
+        """The class of transformers for a model that has these parts."""
+        if head is not None and "task_head" in parts:
+            return self.task_heads[head.shape].architecture
+        return next(name for name, needed in self.architectures.items() if needed <= parts)
+
+    def find_shape(self, architecture: str) -> Shape | None:
+        """The shape of the head that a class of transformers has for a task."""
+        shapes = (shape for shape, form in self.task_heads.items() if form.architecture == architecture)
+        return next(shapes, None)
 
 
 SYSTEMS = {
@@ -45,6 +79,7 @@ SYSTEMS = {
         heads=bert.HEADS,
         architectures=bert.ARCHITECTURES,
         tied=bert.TIED,
+        task_heads=bert.TASK_HEADS,
         only=bert.ONLY,
     ),
 }

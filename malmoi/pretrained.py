@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from malmoi.features.embedder import Embedder
 from malmoi.features.filling import Fill, fill_gaps
 from malmoi.features.torch_engine import TorchEngine
 from malmoi.features.vectors import GivesVectors
+from malmoi.tasks.predictions import Chosen, Classification, Reply, Similarity, Tagging
+from malmoi.tasks.use import answer_question, choose_continuation, classify_texts, compare_texts, tag_texts
 from malmoi.text.tokenizer import Tokenizer
 
 
@@ -24,6 +27,26 @@ class Pretrained(Bundle, GivesVectors):
     def fill(self, text: str, top: int = 5) -> list[list[Fill]]:
         """For each [MASK] of the text, the pieces that fit best."""
         return fill_gaps(self, text, top)
+
+    def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Classification]:
+        """The label of each text, or of each pair of texts, by a model fine-tuned for it."""
+        return classify_texts(self, texts)
+
+    def tag(self, texts: Sequence[str]) -> list[Tagging]:
+        """The tags and entities of each text, with the characters where they stand."""
+        return tag_texts(self, texts)
+
+    def answer(self, question: str, context: str) -> Reply:
+        """The piece of the context that answers the question, if it holds one."""
+        return answer_question(self, question, context)
+
+    def choose(self, prompt: str, choices: Sequence[str]) -> Chosen:
+        """The choice that goes best with the prompt."""
+        return choose_continuation(self, prompt, choices)
+
+    def similar(self, first: str, second: str) -> Similarity:
+        """How alike two texts are: by the model's head where it scores pairs, else by the cosine of their vectors."""
+        return compare_texts(self, first, second)
 
 
 def load_with_torch(model: str | Path) -> Pretrained:

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS, find_preset
 from malmoi.checkpoint.configuration import read_configuration
 from malmoi.checkpoint.fitting import build_model, fill_model, fit_tensors
@@ -26,7 +27,7 @@ class Bundle:
 
     `absent` names the parts (such as `word_head`) whose weights are fresh because the files had none: they answer
     nothing and are not saved. Whoever trains them takes them off this list. `sentence` says how texts become vectors,
-    where the folder does.
+    where the folder does; `head` what a model with a head for a task answers.
     """
 
     system: str
@@ -36,13 +37,27 @@ class Bundle:
     notes: list[str] = field(default_factory=list)
     absent: frozenset[str] = frozenset()
     sentence: SentenceModules | None = None
+    head: Head | None = None
 
     def save(self, folder: str | Path, facts: Mapping[str, object] | None = None) -> None:
         """Write a Hugging Face folder; `facts` are further lines for the table of its model card."""
         write_folder(
             *(Path(folder), self.system, self.config, self.model, self.tokenizer, self.absent, facts or {}),
             sentence=self.sentence,
+            head=self.head,
         )
+
+    def change_head(self, head: Head | None, seed: int = 0) -> None:
+        """Give the model another head for a task, or with None those of pre-training; fresh parts are in `absent`."""
+        model = build_model(self.system, self.config, seed, head)
+        kept = self.model.state_dict()
+        if head is None or self.head is None or (head.shape, head.labels) != (self.head.shape, self.head.labels):
+            kept = {name: tensor for name, tensor in kept.items() if not name.startswith("task_head.")}
+        wanted = model.state_dict().keys()
+        model.load_state_dict({name: kept[name] for name in wanted & kept.keys()}, strict=False)
+        parts = {name for name, _ in model.named_children()}
+        self.absent = (self.absent & parts) | {name.partition(".")[0] for name in wanted - kept.keys()}
+        self.model, self.head = model.train(self.model.training), head
 
 
 def load_bundle(model: str | Path) -> Bundle:
@@ -85,6 +100,7 @@ def assemble(folder: Path, stored: Mapping[str, StoredTensor]) -> Bundle:
         notes=[*configuration.notes, *fit.notes, *unsupported],
         absent=fit.fresh,
         sentence=sentence,
+        head=configuration.head,
     )
 
 

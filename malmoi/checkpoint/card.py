@@ -13,11 +13,20 @@ _SIZES = {
     "max_position_embeddings": "positions",
 }
 
+_USES = {
+    "ForPreTraining": "fill-mask",
+    "ForMaskedLM": "fill-mask",
+    "ForSequenceClassification": "text-classification",
+    "ForTokenClassification": "token-classification",
+    "ForQuestionAnswering": "question-answering",
+    "ForMultipleChoice": "multiple-choice",
+}
 
-_ENCODER_LINES = """from transformers import AutoModel, AutoTokenizer
+
+_MODEL_LINES = """from transformers import AutoModel{ending}, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("{name}")
-model = AutoModel.from_pretrained("{name}")"""
+model = AutoModel{ending}.from_pretrained("{name}")"""
 _EMBEDDER_LINES = """from sentence_transformers import SentenceTransformer
 
 vectors = SentenceTransformer("{name}").encode(["a text", "another"])"""
@@ -30,7 +39,7 @@ def write_card(
     sizes = {words: f"{configuration[field]:,}" for field, words in _SIZES.items() if field in configuration}
     lines = {"architecture": configuration["architectures"][0], **sizes, **facts}
     table = "\n".join(f"| {_cell(key)} | {_cell(value)} |" for key, value in lines.items())
-    task = "fill-mask" if _fills(configuration) else "feature-extraction"
+    ending, task = _find_use(str(configuration["architectures"][0]))
     if is_embedder:
         task = "sentence-similarity"
     return f"""---
@@ -47,15 +56,18 @@ tags:
 {table}
 
 ```python
-{_EMBEDDER_LINES.format(name=name) if is_embedder else _ENCODER_LINES.format(name=name)}
+{_EMBEDDER_LINES.format(name=name) if is_embedder else _MODEL_LINES.format(name=name, ending=ending)}
 ```
 
 Made with malmoi.
 """
 
 
-def _fills(configuration: Mapping[str, Any]) -> bool:
-    return str(configuration["architectures"][0]).endswith(("ForPreTraining", "ForMaskedLM"))
+def _find_use(architecture: str) -> tuple[str, str]:
+    """How the name of the class that loads it ends, and what the hub calls its use."""
+    return next(
+        ((ending, use) for ending, use in _USES.items() if architecture.endswith(ending)), ("", "feature-extraction")
+    )
 
 
 def _cell(value: object) -> str:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
+from malmoi.checkpoint.head_fields import read_head, write_head
 from malmoi.checkpoint.location import CONFIG
 from malmoi.config import read_dataclass, read_object, to_json
 from malmoi.errors import MalmoiError
@@ -28,10 +30,12 @@ _HARMLESS = set(
 
 @dataclass(frozen=True)
 class Configuration:
-    """What config.json says: which system, its configuration, and what the user should know of the rest."""
+    """What config.json says: which system, its configuration, its head if it has one for a task, and what the user
+    should know of the rest."""
 
     system: str
     config: Any
+    head: Head | None
     notes: list[str]
 
 
@@ -55,17 +59,16 @@ def read_configuration(folder: Path) -> Configuration:
     unknown = sorted(set(others) - _HARMLESS - set(only))
     if unknown:
         notes.append(f"settings of {CONFIG} that are not used: {', '.join(unknown)}")
-    return Configuration(system, config, notes)
+    return Configuration(system, config, read_head(SYSTEMS[system], content, path), notes)
 
 
-def make_configuration(system: str, config: Any, parts: Iterable[str]) -> dict[str, Any]:
+def make_configuration(system: str, config: Any, parts: Iterable[str], head: Head | None) -> dict[str, Any]:
     """The content of config.json for a model that has these parts."""
-    there = set(parts)
-    fitting = (name for name, needed in SYSTEMS[system].architectures.items() if needed <= there)
     return {
         "model_type": system,
-        "architectures": [next(fitting)],
+        "architectures": [SYSTEMS[system].name_class(set(parts), head)],
         **to_json(config),
+        **({} if head is None else write_head(head)),
         # The name of transformers 5, and the one that came before it.
         "dtype": "float32",
         "torch_dtype": "float32",

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.configuration import Configuration
 from malmoi.checkpoint.location import CONFIG
@@ -44,7 +45,8 @@ def fit_tensors(folder: Path, configuration: Configuration, stored: Mapping[str,
     _refuse_absurd_sizes(folder, config, stored)
     skeleton = _build_skeleton(folder, configuration)
     system = SYSTEMS[configuration.system]
-    table = system.weights(config)
+    optional = {**system.heads, "task_head": "the head for the task"}
+    table = system.table(config, configuration.head)
     expected = table.write(skeleton.state_dict())
     part_of = {theirs: row.ours.partition(".")[0] for row in table.rows for theirs in row.theirs}
     # The table begins with the encoder: files of an encoder alone leave this first word of its names out.
@@ -57,11 +59,11 @@ def fit_tensors(folder: Path, configuration: Configuration, stored: Mapping[str,
     given = {part_of[name] for name in expected.keys() & renamed.keys()}
     for name in missing:
         # A head may be missing, half a head may not: what is there would be of no use.
-        if part_of[name] not in system.heads or part_of[name] in given:
+        if part_of[name] not in optional or part_of[name] in given:
             raise MalmoiError(f"{folder}: the tensor {name} is missing from the weights.")
     notes = [
         f"{words} is not in the files; it starts from fresh weights"
-        for part, words in system.heads.items()
+        for part, words in optional.items()
         if part in absent
     ]
     extra = sorted(stored_tensor.name for name, stored_tensor in renamed.items() if name not in expected)
@@ -75,7 +77,7 @@ def fill_model(configuration: Configuration, fit: Fit) -> nn.Module:
     """The model with the weights of the files; parts that are missing start as in a new model, always the same."""
     system = SYSTEMS[configuration.system]
     read: dict[str, Tensor] = {name: tensor.read() for name, tensor in fit.tensors.items()}
-    tensors = system.weights(configuration.config).read(read, fit.skeleton.state_dict()).tensors
+    tensors = system.table(configuration.config, configuration.head).read(read, fit.skeleton.state_dict()).tensors
     # Only what the files lack is drawn at random: drawing everything would take longer than reading the files.
     with _seed(0):
         for part in sorted(fit.fresh):
@@ -84,10 +86,10 @@ def fill_model(configuration: Configuration, fit: Fit) -> nn.Module:
     return fit.skeleton
 
 
-def build_model(system: str, config: object, seed: int) -> nn.Module:
+def build_model(system: str, config: object, seed: int, head: Head | None = None) -> nn.Module:
     """A new model whose weights depend on the seed and on nothing else; the caller's random state stays as it is."""
     with _seed(seed):
-        return SYSTEMS[system].model(config)
+        return SYSTEMS[system].build(config, head)
 
 
 @contextmanager
@@ -135,7 +137,7 @@ def _refuse_absurd_sizes(folder: Path, config: Any, stored: Mapping[str, StoredT
 def _build_skeleton(folder: Path, configuration: Configuration) -> nn.Module:
     try:
         with torch.device("meta"), _WithoutDraws():
-            return SYSTEMS[configuration.system].model(configuration.config)
+            return SYSTEMS[configuration.system].build(configuration.config, configuration.head)
     except MalmoiError as mistake:
         raise MalmoiError(f"{folder / CONFIG}: {mistake}") from None
     except (RuntimeError, OverflowError, TypeError):

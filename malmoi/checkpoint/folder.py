@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import nn
 
+from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.card import write_card
 from malmoi.checkpoint.configuration import make_configuration
@@ -40,6 +41,7 @@ def write_folder(
     absent: Collection[str],
     facts: Mapping[str, object],
     sentence: SentenceModules | None = None,
+    head: Head | None = None,
 ) -> None:
     """Write a model to `out`, without the parts that are `absent`. An older model in that place is replaced."""
     out = out.resolve()  # behind a link the folder is replaced, not the link
@@ -49,18 +51,18 @@ def write_folder(
     }
     tensors = {name: tensor.detach().cpu().float() for name, tensor in weights.items()}
     parts = {name.partition(".")[0] for name in weights}
-    content = make_configuration(system, config, parts)
+    content = make_configuration(system, config, parts, head)
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         tokenizer.save(partial)
-        (partial / CONFIG).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
+        (partial / CONFIG).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
         is_embedder = sentence is not None and sentence.unsupported is None
         (partial / CARD).write_text(write_card(out.name, content, facts, is_embedder=is_embedder), "utf-8")
         if sentence is not None and is_embedder:
             write_sentence_modules(partial, sentence, config.hidden_size)
-        save_file(SYSTEMS[system].weights(config).write(tensors), partial / WEIGHTS, metadata={"format": "pt"})
+        save_file(SYSTEMS[system].table(config, head).write(tensors), partial / WEIGHTS, metadata={"format": "pt"})
         _replace(partial, out)
     except SafetensorError as failure:  # the library's wrapping of an error of the system, such as a full disk
         raise MalmoiError(f"{out}: the weights could not be written ({failure}).") from None

@@ -26,9 +26,9 @@ def grow_vocabulary(bundle: Bundle, tokenizer: Tokenizer) -> int:
     _require_extension(bundle.tokenizer, tokenizer)
     parts = {id_: _cut(bundle.tokenizer, piece) for piece, id_ in grown.items() if piece not in known}
     config = replace(bundle.config, vocab_size=max(bundle.config.vocab_size, tokenizer.vocab_size))
-    model = build_model(bundle.system, config, seed=0)
+    model = build_model(bundle.system, config, seed=0, head=bundle.head)
     weights = bundle.model.state_dict()
-    for name in _find_tables(bundle.system, config):
+    for name in _find_tables(bundle, config):
         weights[name] = _grow(weights[name], model.state_dict()[name], parts)
     model.load_state_dict(weights)
     bundle.model, bundle.config, bundle.tokenizer = model.eval(), config, tokenizer
@@ -52,11 +52,11 @@ def _require_extension(old: Tokenizer, new: Tokenizer) -> None:
         )
 
 
-def _find_tables(system: str, config: Any) -> list[str]:
+def _find_tables(bundle: Bundle, config: Any) -> list[str]:
     """The names of the weights that have a row for each piece: those that change their shape with the vocabulary."""
     with torch.device("meta"):
         one, other = (
-            SYSTEMS[system].model(replace(config, vocab_size=size)).state_dict()
+            SYSTEMS[bundle.system].build(replace(config, vocab_size=size), bundle.head).state_dict()
             for size in (config.vocab_size, config.vocab_size + 1)
         )
     return [name for name, tensor in one.items() if tensor.shape != other[name].shape]

@@ -43,7 +43,7 @@ def summarise(model: str | Path) -> Summary:
     fit = fit_tensors(folder, configuration, open_safetensors(find_weights(folder)))
     tokenizer = load_tokenizer(folder)
     config = configuration.config
-    table = SYSTEMS[configuration.system].weights(config)
+    table = SYSTEMS[configuration.system].table(config, configuration.head)
     heads = {name for row in table.rows if row.ours.partition(".")[0].endswith("_head") for name in row.theirs}
     return Summary(
         folder=str(folder),

@@ -1,4 +1,4 @@
-"""`malmoi check`: look at a corpus before training on it."""
+"""`malmoi check`: look at a corpus before training on it. `malmoi check TASK` (check_task.py): at a task's examples."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
+from malmoi.cli.page import Page
+from malmoi.tasks.columns import TASK_NAMES
 from malmoi.text.reading import Corpus, ReadOptions
 from malmoi.text.sentences import SplitterKind, sentence_splitter
 
 if TYPE_CHECKING:
     from malmoi.text.checking import CorpusReport, Finding
 
+app = App(name="check")
 
+
+@app.default
 def check(
     files: Annotated[list[Path], Parameter(help="Files, folders, or - for standard input.")],
     /,
@@ -25,7 +30,10 @@ def check(
     sentences: Annotated[SplitterKind, Parameter(help="How documents are cut into sentences.")] = "rules",
     json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Say what is in a corpus, and what about it is suspicious, before you train on it."""
+    """Say what is in a corpus, and what about it is suspicious, before you train on it.
+
+    With the name of a task before the files: what is in its examples. A file that is called like a task is ./classify.
+    """
     from malmoi.progress import progress
     from malmoi.text.checking import check_corpus
 
@@ -43,27 +51,13 @@ def check(
         raise SystemExit(2)
 
 
+for name in TASK_NAMES:
+    app.command(f"malmoi.cli.check_task:{name}", name=name)
+
+
 def _print(report: CorpusReport) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    # A file or a pipe has no width to fold to.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-
-    def show(title: str, columns: list[str], rows: list[list[str]], numbers_from: int = 1) -> None:
-        if not rows:
-            return
-        console.print(Text(title, style="bold"), soft_wrap=True)
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for place, column in enumerate(columns):
-            table.add_column(column, justify="right" if place >= numbers_from else "left", overflow="fold")
-        for row in rows:
-            # As Text, because a user's brackets are no markup.
-            table.add_row(*map(Text, row))
-        console.print(table)
-        console.print()
-
+    page = Page()
+    show = page.show
     show(
         "Files",
         ["file", "read as", "encoding", "cut by", "documents", "empty"],
@@ -111,4 +105,4 @@ def _print(report: CorpusReport) -> None:
     }
     for name, finding in findings.items():
         show(f"{name}: {finding.count:,}", ["where", ""], [[item.place, item.text] for item in finding.examples], 2)
-    console.print(Text(report.verdict), soft_wrap=True)
+    page.say(report.verdict)

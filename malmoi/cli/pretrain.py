@@ -15,7 +15,7 @@ from malmoi.training.options import TrainingOptions
 if TYPE_CHECKING:
     from malmoi.checkpoint.bundle import Bundle
     from malmoi.data.store import Store
-    from malmoi.training.pretraining import Progress
+    from malmoi.training.run import Progress
 
 
 def pretrain(
@@ -34,8 +34,8 @@ def pretrain(
     from malmoi.data.store import Store
     from malmoi.progress import progress
     from malmoi.training.distributed import join_world
-    from malmoi.training.pretraining import Interrupted
     from malmoi.training.pretraining import pretrain as run
+    from malmoi.training.run import Interrupted
 
     examples, training = examples or ExampleOptions(), training or TrainingOptions()
     opened = Store(store)
@@ -70,6 +70,8 @@ def open_model(model: str, store: Store, seed: int, tell: Callable[[str], None])
     if not Path(model).exists() and "/" not in model:
         return create_bundle(model, store.tokenizer, seed=seed)
     bundle = load_bundle(model)
+    if bundle.head is not None:
+        bundle.change_head(None, seed)
     if bundle.tokenizer.fingerprint != store.tokenizer.fingerprint:
         added = grow_vocabulary(bundle, store.tokenizer)
         tell(f"{model}: its vocabulary grows by {added:,} pieces to {bundle.config.vocab_size:,}.")

@@ -31,7 +31,7 @@ def fill_gaps(bundle: Bundle, text: str, top: int) -> list[list[Fill]]:
     """For each gap of the text, in order, the `top` most probable pieces, the best first."""
     model: Any = bundle.model
     tokenizer = bundle.tokenizer
-    if "word_head" in bundle.absent or not hasattr(model, "word_logits"):
+    if "word_head" in bundle.absent or getattr(model, "word_head", None) is None:
         raise MalmoiError(
             "The files of this model hold no head for hidden words, so it cannot fill gaps; "
             "use one that was saved with it, or pre-train it."

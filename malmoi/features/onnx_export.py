@@ -49,7 +49,7 @@ def export_onnx(bundle: Bundle, out: Path, *, int8: bool = False, source: Path |
     shutil.rmtree(partial, ignore_errors=True)
     try:
         bundle.tokenizer.save(partial)
-        content = make_configuration(bundle.system, bundle.config, parts)
+        content = make_configuration(bundle.system, bundle.config, parts - {"task_head"}, head=None)
         (partial / CONFIG).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
         if source is not None:
             _copy_sentence_modules(source, partial)

@@ -31,11 +31,12 @@ BatchT_co = TypeVar("BatchT_co", bound=AnyBatch, covariant=True)
 
 @dataclass(frozen=True)
 class LossPart:
-    """The summed loss of one task over a micro-batch, how many predictions it is a sum of, how many were right."""
+    """The summed loss of one task over a micro-batch, how many predictions it is a sum of, how many were right; None
+    where predictions are numbers, which are near or far."""
 
     total: Tensor
     count: int
-    right: Tensor
+    right: Tensor | None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from malmoi.blocks.attention import SelfAttention
 from malmoi.blocks.dropout import Dropout
 from malmoi.blocks.feed_forward import FeedForward, find_activation
+from malmoi.blocks.heads import Head, HeadForm, PooledHead, Shape, TokenHead
 from malmoi.blocks.output import EncoderOutput
 from malmoi.errors import MalmoiError
 from malmoi.weightmap import Row, WeightMap, linear_rows, row
@@ -154,7 +155,7 @@ class WordHead(nn.Module):
 
 
 class Bert(nn.Module):
-    """The encoder with its pooler and the two heads of pre-training."""
+    """The encoder with its pooler and the two heads of pre-training; for a task it is without those not needed."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -192,7 +193,7 @@ class Bert(nn.Module):
         hidden_states, attentions = zip(*layers, strict=True)
         return EncoderOutput(
             last_hidden_state=hidden_states[-1],
-            pooler_output=self.pool(hidden_states[-1]),
+            pooler_output=None if self.pooler is None else self.pool(hidden_states[-1]),
             hidden_states=hidden_states if output_hidden_states else None,
             attentions=attentions[1:] if output_attentions else None,
         )
@@ -278,6 +279,34 @@ ARCHITECTURES = {
     "BertForMaskedLM": {"word_head"},
     "BertForNextSentencePrediction": {"pooler", "next_sentence_head"},
     "BertModel": set[str](),
+}
+
+
+def _build_head(config: BertConfig, head: Head) -> PooledHead | TokenHead:
+    dropout = config.hidden_dropout_prob if head.dropout is None else head.dropout
+    kind = PooledHead if head.shape in ("sequence", "choice") else TokenHead
+    made = kind(config.hidden_size, head.outputs, 0.0 if head.shape == "span" else dropout)
+    nn.init.trunc_normal_(
+        made.output.weight,
+        std=config.initializer_range,
+        a=-2 * config.initializer_range,
+        b=2 * config.initializer_range,
+    )
+    nn.init.zeros_(made.output.bias)
+    return made
+
+
+_POOLED = frozenset({"pooler"})
+_CLASSIFIER = linear_rows("task_head.output", "classifier")
+_ENDS = linear_rows("task_head.output", "qa_outputs")
+
+TASK_HEADS: dict[Shape, HeadForm] = {
+    "sequence": HeadForm("BertForSequenceClassification", _POOLED, _build_head, _CLASSIFIER),
+    "tokens": HeadForm("BertForTokenClassification", frozenset(), _build_head, _CLASSIFIER),
+    "span": HeadForm(
+        "BertForQuestionAnswering", frozenset(), _build_head, linear_rows("task_head.output", "qa_outputs")
+    ),
+    "choice": HeadForm("BertForMultipleChoice", _POOLED, _build_head, _CLASSIFIER),
 }
 
 TIED = {

@@ -48,8 +48,8 @@ class Finding:
 
 
 @dataclass
-class SentenceLengths:
-    """How many characters the sentences have."""
+class Lengths:
+    """How long things are: sentences in characters, or examples in tokens."""
 
     mean: float = 0.0
     median: int = 0
@@ -77,7 +77,7 @@ class CorpusReport:
     duplicate_error_rate: float = 0.0
     long_lines: Finding = field(default_factory=Finding)
     longest_line: int = 0
-    sentence_lengths: SentenceLengths = field(default_factory=SentenceLengths)
+    sentence_lengths: Lengths = field(default_factory=Lengths)
     mojibake: dict[str, Finding] = field(default_factory=dict)
     verdict: str = ""
 
@@ -90,7 +90,7 @@ def check_corpus(corpus: Corpus, splitter: Splitter, show: Callable[[int], None]
     corpus.rewind()
     check = _Check(splitter)
     for source in corpus.sources:
-        faults = _Faults()
+        faults = Faults()
         shown_bytes = -1
         try:
             for document in corpus.read(source, faults.note):
@@ -100,9 +100,7 @@ def check_corpus(corpus: Corpus, splitter: Splitter, show: Callable[[int], None]
                     show(shown_bytes)
         except MalmoiError as mistake:
             faults.note(mistake)
-        check.report.problems += faults.sentences
-        if more := faults.count - len(faults.sentences):
-            check.report.problems.append(f"{source.name}: {_count(more, 'more problem')} like these")
+        check.report.problems += faults.tell(source.name)
     report = check.finish(corpus.reports)
     if not report.documents and not report.problems:
         report.problems.append(str(corpus.without_text()))
@@ -110,8 +108,8 @@ def check_corpus(corpus: Corpus, splitter: Splitter, show: Callable[[int], None]
     return report
 
 
-class _Faults:
-    """What is wrong in one file: all of it counted, the first few kept."""
+class Faults:
+    """What is wrong in a file: all of it counted, the first few kept."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -121,6 +119,11 @@ class _Faults:
         self.count += 1
         if len(self.sentences) < _PROBLEMS_SHOWN_EACH_FILE:
             self.sentences.append(str(mistake))
+
+    def tell(self, name: str) -> list[str]:
+        """What was noted, with a last sentence for what was not kept."""
+        more = self.count - len(self.sentences)
+        return self.sentences + ([f"{name}: {say_count(more, 'more problem')} like these"] if more else [])
 
 
 class _Check:
@@ -174,44 +177,46 @@ class _Check:
         report.empty = sum(file.empty for file in files)
         report.scripts = self._scripts.counts()
         report.duplicate_error_rate = self._sentences.error_rate
-        self._describe_lengths(report.sentence_lengths)
+        describe_lengths(self._lengths, self._length_sum, report.sentence_lengths)
         return report
 
-    def _describe_lengths(self, lengths: SentenceLengths) -> None:
-        if not self._lengths:
-            return
-        total = self._lengths.total()
-        lengths.mean = round(self._length_sum / total, 1)
-        seen, ordered = 0, sorted(self._lengths.items())
-        for length, count in ordered:
-            before, seen = seen, seen + count
-            # The smallest length that at least the share of the sentences does not exceed.
-            if before < 0.5 * total <= seen:
-                lengths.median = length
-            if before < 0.95 * total <= seen:
-                lengths.percentile_95 = length
-            if before < 0.99 * total <= seen:
-                lengths.percentile_99 = length
-        lower = 1
-        for upper in (*_LENGTH_BOUNDS, None):
-            name = f"{lower}–{upper}" if upper else f"{lower} or more"
-            lengths.histogram[name] = sum(
-                count for length, count in ordered if length >= lower and (upper is None or length <= upper)
-            )
-            lower = (upper or 0) + 1
+
+def describe_lengths(counts: Counter[int], length_sum: int, lengths: Lengths) -> None:
+    """Fill in the figures from how often each length occurs."""
+    if not counts:
+        return
+    total = counts.total()
+    lengths.mean = round(length_sum / total, 1)
+    seen, ordered = 0, sorted(counts.items())
+    for length, count in ordered:
+        before, seen = seen, seen + count
+        # The smallest length that at least the share of the sentences does not exceed.
+        if before < 0.5 * total <= seen:
+            lengths.median = length
+        if before < 0.95 * total <= seen:
+            lengths.percentile_95 = length
+        if before < 0.99 * total <= seen:
+            lengths.percentile_99 = length
+    lower = 1
+    for upper in (*_LENGTH_BOUNDS, None):
+        name = f"{lower}–{upper}" if upper else f"{lower} or more"
+        lengths.histogram[name] = sum(
+            count for length, count in ordered if length >= lower and (upper is None or length <= upper)
+        )
+        lower = (upper or 0) + 1
 
 
 def judge(report: CorpusReport) -> str:
     """One paragraph: ready to train on, or what to look at first."""
     remarks = []
     if report.problems:
-        remarks.append(f"{_count(len(report.problems), 'problem')} in reading to be mended first")
+        remarks.append(f"{say_count(len(report.problems), 'problem')} in reading to be mended first")
     for kind, finding in report.mojibake.items():
-        remarks.append(f"{_count(finding.count, 'document')} with {kind}: decode the source again")
+        remarks.append(f"{say_count(finding.count, 'document')} with {kind}: decode the source again")
     if report.not_nfc.count:
         remarks.append(
-            f"{_count(report.not_nfc.count, 'document')} not in Unicode's composed form (NFC), like names from macOS: "
-            "malmoi's own tokenizers compose them, others may not"
+            f"{say_count(report.not_nfc.count, 'document')} not in Unicode's composed form (NFC), "
+            "like names from macOS: malmoi's own tokenizers compose them, others may not"
         )
     if report.duplicate_documents.count * 100 > report.documents:
         share = report.duplicate_documents.count / report.documents
@@ -221,16 +226,17 @@ def judge(report: CorpusReport) -> str:
         remarks.append(f"{share:.0%} of the sentences repeat an earlier one: look for boilerplate")
     if report.long_lines.count:
         remarks.append(
-            f"{_count(report.long_lines.count, 'line')} longer than {LONG_LINE_CHARACTERS:,} characters: is it text?"
+            f"{say_count(report.long_lines.count, 'line')} longer than {LONG_LINE_CHARACTERS:,} characters: is it text?"
         )
     if odd := report.scripts.get("control", 0) + report.scripts.get("private use", 0):
-        remarks.append(f"{_count(odd, 'control or private-use character')}, which mean nothing to a model")
-    size = f"{_count(report.documents, 'document')}, {_count(report.words, 'word')}"
+        remarks.append(f"{say_count(odd, 'control or private-use character')}, which mean nothing to a model")
+    size = f"{say_count(report.documents, 'document')}, {say_count(report.words, 'word')}"
     if not remarks:
         return f"Ready to train on: {size}, and nothing suspicious."
     ready = "Not ready to train on" if report.problems or not report.documents else "Can be trained on"
     return f"{ready} ({size}), but look at this: " + "; ".join(remarks) + "."
 
 
-def _count(count: int, noun: str) -> str:
+def say_count(count: int, noun: str) -> str:
+    """The number with its noun: 1 line, 2 lines."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")

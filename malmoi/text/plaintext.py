@@ -47,7 +47,7 @@ def cut_lines(chunks: Iterable[str], name: str) -> Iterator[str]:
 def read_plain_text(chunks: Iterator[str], report: SourceReport, rule: str) -> Iterator[Document]:
     """Cut plain text into documents by `rule`; "auto" looks at the beginning and notes in the report what it took."""
     if rule == "auto":
-        head, chunks = _look_ahead(chunks)
+        head, chunks = look_ahead(chunks)
         rule = _recognise_rule(head)
     report.rule = rule
     return _RULES[rule](chunks, report.path)
@@ -62,7 +62,7 @@ def _recognise_rule(head: str) -> str:
     return "file" if len(head) < HEAD_CHARACTERS else "line"
 
 
-def _look_ahead(chunks: Iterator[str]) -> tuple[str, Iterator[str]]:
+def look_ahead(chunks: Iterator[str]) -> tuple[str, Iterator[str]]:
     """The beginning of the text (all of it, if it is shorter than the look ahead), and the whole text still."""
     seen: list[str] = []
     length = 0

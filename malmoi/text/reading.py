@@ -7,8 +7,7 @@ end in `\\n` and documents of only white space are left out.
 from __future__ import annotations
 
 import difflib
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -16,10 +15,11 @@ from typing import Annotated, Literal, get_args
 from cyclopts import Parameter
 
 from malmoi.errors import MalmoiError
-from malmoi.text.decoding import TextDecoder, find_encoding
+from malmoi.text.files import Files, read_records, refuse
+from malmoi.text.json_records import name_kind
 from malmoi.text.plaintext import read_plain_text
-from malmoi.text.records import Complain, read_csv, read_json_lines, read_parquet, read_tsv
-from malmoi.text.sources import FORMAT_OF_ENDING, Source, SourceReport, find_sources, read_bytes
+from malmoi.text.records import TEXT, Choose, Complain, Record, list_names, require_field
+from malmoi.text.sources import Source, SourceReport
 from malmoi.values import Document
 
 __all__ = ["Corpus", "ReadOptions", "Source", "SourceReport"]
@@ -27,7 +27,8 @@ __all__ = ["Corpus", "ReadOptions", "Source", "SourceReport"]
 Format = Literal["auto", "txt", "jsonl", "csv", "tsv", "parquet"]
 DocumentRule = Literal["auto", "file", "blank", "line", "wiki"]
 
-_READERS = {"jsonl": read_json_lines, "csv": read_csv, "tsv": read_tsv}
+# Where a text is usually found, in the order of preference.
+_USUAL_FIELDS = ("text", "content", "document", "sentence")
 
 
 @Parameter(name="*")
@@ -55,23 +56,12 @@ def _refuse_unknown(option: str, value: str, known: Sequence[str]) -> None:
         raise MalmoiError(f"--{option} {value}: choose one of {', '.join(known)}{hint}")
 
 
-class Corpus:
-    """The documents of some files, as an iterable that can be gone through again (standard input only once).
-
-    While it is being read, `bytes_read` and `reports` tell how far it is and what was taken for each file.
-    """
+class Corpus(Files):
+    """The documents of some files, as an iterable that can be gone through again (standard input only once)."""
 
     def __init__(self, paths: Sequence[str | Path], options: ReadOptions | None = None) -> None:
         self.options = options or ReadOptions()
-        self._encoding = find_encoding(self.options.encoding)
-        self.sources = find_sources(paths)
-        sizes = [source.size for source in self.sources]
-        self.total_bytes = None if None in sizes else sum(size for size in sizes if size)
-        if self.total_bytes == 0:
-            raise self.without_text()
-        self.bytes_read = 0
-        self.reports: list[SourceReport] = []
-        self._standard_input_is_used = False
+        super().__init__(paths, self.options.format, self.options.encoding)
 
     def __iter__(self) -> Iterator[Document]:
         self.rewind()
@@ -80,90 +70,64 @@ class Corpus:
         if not any(report.documents for report in self.reports):
             raise self.without_text()
 
-    def rewind(self) -> None:
-        """Forget what has been read, to begin again."""
-        self.bytes_read = 0
-        self.reports = []
-
-    def read(self, source: Source, complain: Complain | None = None) -> Iterator[Document]:
+    def read(self, source: Source, complain: Complain = refuse) -> Iterator[Document]:
         """The documents of one file.
 
-        With `complain`, a record that is at fault (a broken JSON line, a ragged row) is handed to it and left out;
-        without, it raises. What makes the rest of the file unreadable raises either way.
+        A record that is at fault (a broken JSON line, a ragged row) goes to `complain`; if that does not raise, the
+        record is left out. What makes the rest of the file unreadable raises either way.
         """
-        report = SourceReport(source.name, self._format(source), size=source.size)
-        self.reports.append(report)
-        for document in self._documents(source, report, complain or _raise):
+        report = self.open(source)
+        for document in self._documents(source, report, complain):
             if document.text and not document.text.isspace():
                 report.documents += 1
                 yield document
             else:
                 report.empty += 1
 
-    def _format(self, source: Source) -> str:
-        if self.options.format != "auto":
-            return self.options.format
-        return FORMAT_OF_ENDING.get(source.ending, "txt")
-
     def _documents(self, source: Source, report: SourceReport, complain: Complain) -> Iterator[Document]:
-        if source.is_standard_input:
-            if self._standard_input_is_used:
-                raise MalmoiError("standard input can be read only once; put the text in a file first")
-            self._standard_input_is_used = True
-        chunks = read_bytes(source, report, self._count)
+        choose = choose_text(report, self.options.field)
         if report.format == "parquet":
-            yield from self._parquet(source, chunks, report, complain)
-            return
-        text = decode_chunks(chunks, report, self._encoding)
+            return _texts_of(self.parquet(source, report, choose, complain), report, complain)
+        text = self.text(source, report)
         if report.format == "txt":
-            yield from read_plain_text(text, report, self.options.documents)
+            return read_plain_text(text, report, self.options.documents)
+        return _texts_of(read_records(text, report, choose, complain), report, complain)
+
+
+def choose_text(report: SourceReport, wanted: str | None, option: str = "--field") -> Choose:
+    """Choose the field that holds the text: the one asked for, else a usual one, else the only one that holds text.
+
+    `option` is what the user calls it by.
+    """
+    report.field = wanted
+    what = "field" if report.format == "jsonl" else "column"
+
+    def choose(kinds: Mapping[str, str], place: str) -> list[str]:
+        names = list(kinds)
+        texts = [name for name in names if kinds[name] == TEXT]
+        if report.field is not None:
+            require_field(report.field, names, place, what)
         else:
-            yield from _READERS[report.format](text, report, self.options.field, complain)
+            usual = [name for name in _USUAL_FIELDS if name in texts]
+            if not usual and len(texts) != 1:
+                raise MalmoiError(
+                    f"{place}: which {what} holds the text? Give {option} with one of {list_names(names)}"
+                )
+            report.field = (usual or texts)[0]
+        if report.format == "parquet" and report.field not in texts:
+            raise MalmoiError(f"{place}: the column {report.field!r} should hold text but holds {kinds[report.field]}")
+        return [report.field]
 
-    def _parquet(
-        self, source: Source, chunks: Iterator[bytes], report: SourceReport, complain: Complain
-    ) -> Iterator[Document]:
-        before = self.bytes_read
-        first = next(chunks, b"")
-        if not first:
-            return
-        if source.size is not None and report.compression is None:
-            size = source.size
-            self.bytes_read = before
-
-            def show(share: float) -> None:
-                self.bytes_read = before + int(size * share)
-
-            yield from read_parquet(str(source.path), report, self.options.field, complain, show)
-            return
-        # A Parquet file is read from its end, which a stream has not got: it goes to a temporary file first.
-        with tempfile.TemporaryFile() as file:
-            file.write(first)
-            for chunk in chunks:
-                file.write(chunk)
-            file.seek(0)
-            yield from read_parquet(file, report, self.options.field, complain, lambda share: None)
-
-    def _count(self, count: int) -> None:
-        self.bytes_read += count
-
-    def without_text(self) -> MalmoiError:
-        """What to say when there was not a single document."""
-        if len(self.sources) == 1:
-            return MalmoiError(f"{self.sources[0].name}: there is no text in this file")
-        return MalmoiError(f"{self.sources[0].name} and {len(self.sources) - 1} more: there is no text in these files")
+    return choose
 
 
-def _raise(mistake: MalmoiError) -> None:
-    raise mistake
-
-
-def decode_chunks(chunks: Iterator[bytes], report: SourceReport, encoding: str) -> Iterator[str]:
-    """The text of a file's bytes; the report is told the encoding."""
-    decoder = TextDecoder(report.path, encoding)
-    try:
-        for text in decoder.decode(chunks):
-            report.encoding = decoder.encoding
-            yield text
-    finally:
-        report.encoding = decoder.encoding
+def _texts_of(records: Iterable[Record], report: SourceReport, complain: Complain) -> Iterator[Document]:
+    for line, [text] in records:
+        # An empty cell of a Parquet file is a null.
+        if text is None and report.format == "parquet":
+            text = ""
+        if isinstance(text, str):
+            yield Document(text, report.path, line)
+        else:
+            place = f"{report.path}, line {line}"
+            complain(MalmoiError(f"{place}: the field {report.field!r} should hold text but holds {name_kind(text)}"))

@@ -56,7 +56,7 @@ class World:
 def join_world(device: str | None = None) -> Iterator[World]:
     """Take part in the run torchrun has started, or be a world of one."""
     size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-    chosen = _choose_device(device)
+    chosen = choose_device(device)
     if size == 1:
         yield World(0, 1, chosen)
         return
@@ -68,7 +68,8 @@ def join_world(device: str | None = None) -> Iterator[World]:
         torch.distributed.destroy_process_group()
 
 
-def _choose_device(device: str | None) -> torch.device:
+def choose_device(device: str | None) -> torch.device:
+    """The device asked for, or a GPU if there is one."""
     if device is not None:
         try:
             torch.empty(0, device=device)

@@ -59,6 +59,7 @@ def train(
         batches = [source.batch(step, positions) for positions in micro_batches]
         counts = world.sum_numbers(_add_counts(task.count(batch) for batch in batches))
         sums: dict[str, float] = dict.fromkeys((f"{kind}.{name}" for name in counts for kind in ("loss", "right")), 0.0)
+        judged: set[str] = set()  # what is right or wrong, not near or far
         for positions, batch in zip(micro_batches, batches, strict=True):
             # A row drops the same elements in whatever micro-batch, on whatever rank.
             streams = dropout_streams((draw_key(seed, _DROPOUT, step, positions) >> np.uint64(1)).tolist())
@@ -68,7 +69,9 @@ def train(
             optimizer.backward(loss)
             for name, part in parts.items():
                 sums[f"loss.{name}"] += float(part.total.detach())
-                sums[f"right.{name}"] += float(part.right)
+                if part.right is not None:
+                    sums[f"right.{name}"] += float(part.right)
+                    judged.add(name)
         sums = world.sum_numbers(sums)
         means = {name: sums[f"loss.{name}"] / max(count, 1) for name, count in counts.items()}
         if not all(map(math.isfinite, means.values())):
@@ -85,7 +88,7 @@ def train(
             step=step,
             loss=sum(means.values()),
             parts=means,
-            accuracy={name: sums[f"right.{name}"] / max(count, 1) for name, count in counts.items()},
+            accuracy={name: sums[f"right.{name}"] / max(counts[name], 1) for name in counts if name in judged},
             learning_rate=rate,
             gradient_norm=norm,
             tokens=int(tokens),
@@ -166,11 +169,12 @@ def evaluate(
             parts = task.losses(model, batch, device)
         for name, part in parts.items():
             sums[name] = sums.get(name, 0.0) + float(part.total)
-            right[name] = right.get(name, 0.0) + float(part.right)
+            if part.right is not None:
+                right[name] = right.get(name, 0.0) + float(part.right)
             counts[name] = counts.get(name, 0) + part.count
     model.train(was_training)
     put_apart(model)
     return (
         {name: sums[name] / max(count, 1) for name, count in counts.items()},
-        {name: right[name] / max(count, 1) for name, count in counts.items()},
+        {name: count / max(counts[name], 1) for name, count in right.items()},
     )

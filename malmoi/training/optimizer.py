@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -18,14 +19,28 @@ _EPSILON = 1e-6
 class Optimizer:
     """Turns gradients into updates. It holds all that an update remembers of those before it."""
 
-    def __init__(self, model: nn.Module, options: TrainingOptions, world: World) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        options: TrainingOptions,
+        world: World,
+        factors: Callable[[str], float] = lambda name: 1.0,
+    ) -> None:
+        """`factors` gives for the name of a weight the share of the learning rate that it is trained with."""
         self._model, self._options, self._world = model, options, world
-        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        groups = [
-            {"params": [one for one in parameters if one.dim() > 1], "weight_decay": options.weight_decay},
-            {"params": [one for one in parameters if one.dim() <= 1], "weight_decay": 0.0},  # biases and norms
-        ]
-        self.adamw = torch.optim.AdamW(groups, lr=options.lr, betas=_BETAS, eps=_EPSILON, fused=True)
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                decay = options.weight_decay if parameter.dim() > 1 else 0.0  # not of biases and norms
+                groups.setdefault((decay, factors(name)), []).append(parameter)
+        self._factors = [factor for _, factor in groups]
+        self.adamw = torch.optim.AdamW(
+            [{"params": members, "weight_decay": decay} for (decay, _), members in groups.items()],
+            lr=options.lr,
+            betas=_BETAS,
+            eps=_EPSILON,
+            fused=True,
+        )
         self.scaler = torch.amp.GradScaler(world.device.type, enabled=options.precision == "fp16")
 
     def backward(self, loss: Tensor) -> None:
@@ -45,8 +60,8 @@ class Optimizer:
         return self.scaler.is_enabled()
 
     def update(self, rate: float) -> None:
-        for group in self.adamw.param_groups:
-            group["lr"] = rate
+        for group, factor in zip(self.adamw.param_groups, self._factors, strict=True):
+            group["lr"] = rate * factor
         self.scaler.step(self.adamw)
         self.scaler.update()
         self.adamw.zero_grad(set_to_none=True)

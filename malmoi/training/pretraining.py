@@ -1,21 +1,11 @@
-"""A pre-training run: a store and a model → a folder, continued wherever it was stopped.
-
-RUN/
-  config.json     what was asked for; the same command finds its run by it
-  log.jsonl       an object a step
-  events.…        the same for TensorBoard
-  checkpoints/    see state.py
-  model/          the finished model, a Hugging Face folder
-  report.html     curves, fills, data
-"""
+"""A pre-training run: a store and a model → the folder of a run (run.py), with a model and a report at its end."""
 
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +16,6 @@ from torch import nn
 from malmoi import __version__
 from malmoi.catalog import find_objective
 from malmoi.checkpoint.bundle import Bundle
-from malmoi.checkpoint.fitting import build_model
-from malmoi.data.folders import FolderLock
 from malmoi.data.holdout import split_store
 from malmoi.data.store import Store
 from malmoi.errors import MalmoiError
@@ -37,15 +25,14 @@ from malmoi.objectives.task import Objective
 from malmoi.training.distributed import World
 from malmoi.training.facts import describe_data, describe_training
 from malmoi.training.fills import fill_held_out
-from malmoi.training.log import RunLog, read_log, take_up_config
-from malmoi.training.loop import evaluate, plan_rows, train
+from malmoi.training.log import read_log
+from malmoi.training.loop import evaluate, plan_rows
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
 from malmoi.training.report import write_report
-from malmoi.training.sharding import is_sharded, make_whole, shard_model
-from malmoi.training.state import find_checkpoint, load_checkpoint, save_checkpoint
-from malmoi.values import Step
+from malmoi.training.run import Progress, follow_run, open_run, place_model, put_together
+from malmoi.training.sharding import is_sharded
 
 # Masks of an evaluation are the same every time, and not those of any training step.
 _EVALUATION_SEED = 2**62
@@ -82,14 +69,6 @@ class PretrainingBatches:
         )
 
 
-@dataclass(frozen=True)
-class Progress:
-    """What a run has to say after a step."""
-
-    step: Step
-    evaluation: dict[str, float] | None
-
-
 def pretrain(
     store: Store,
     bundle: Bundle,
@@ -105,57 +84,25 @@ def pretrain(
     _require_fit(store, bundle, examples, training, world)
     objective = find_objective(bundle.system, examples.objective)
     keep_buffers()
-    with _open_run(out, _describe_run(store, bundle, model_name, examples, training), world):
+    with open_run(out, _describe_run(store, bundle, model_name, examples, training), world):
         learned, held_out = split_store(store, training.eval_share, examples.seed)
         batches = PretrainingBatches(objective, learned, examples, training)
-        model = _place(bundle.model, training, world)
-        optimizer = Optimizer(model, training, world)
-        checkpoints = out / "checkpoints"
-        newest, complaints = find_checkpoint(checkpoints)
-        for complaint in complaints:
-            tell(f"{complaint}; the checkpoint before it is taken.")
-        first_step = 0
-        if newest is not None:
-            first_step = load_checkpoint(newest, model, optimizer)
-            tell(f"{newest}: going on after step {first_step:,}.")
-        with RunLog(out, first_step) if world.is_first else _NoLog() as log, _Signals() as signals:
-            for step in train(
-                model, optimizer, batches, objective.task, training, world, seed=examples.seed, first_step=first_step
-            ):
-                done = step.step + 1
-                is_last = done == training.steps
-                evaluation = None
-                if held_out is not None and training.eval_every and (done % training.eval_every == 0 or is_last):
-                    evaluation = _evaluate(model, objective, held_out, examples, training, world)
-                log.write(step, evaluation)
-                # Ranks may hear of a signal at different steps; they have to stop at the same one.
-                stopping = world.sum_numbers({"signal": signals.received})["signal"] > 0
-                if done % training.save_every == 0 or is_last or stopping:
-                    save_checkpoint(checkpoints, done, model, optimizer, training.keep, world)
-                yield Progress(step, evaluation)
-                if stopping and not is_last:
-                    raise Interrupted(signals.received or int(signal.SIGTERM))
+        model = place_model(bundle.model, training, world)
+        held_out_figures = None
+        if held_out is not None and training.eval_every:
+            held_out_figures = partial(_evaluate, model, objective, held_out, examples, training, world)
+        yield from follow_run(
+            *(out, model, Optimizer(model, training, world), batches, objective.task, training, world),
+            seed=examples.seed,
+            evaluate=held_out_figures,
+            tell=tell,
+        )
         if is_sharded(model):
-            bundle.model = _put_together(bundle)
+            bundle.model = put_together(bundle)
         bundle.model.eval()
         if world.is_first:
             finish_run(out, bundle, learned, held_out, examples, training)
         world.wait()
-
-
-def _place(model: nn.Module, training: TrainingOptions, world: World) -> nn.Module:
-    """The model where it is to compute, whole or divided among the ranks."""
-    if not training.shard:
-        return model.to(world.device)
-    shard_model(model, world.device, world.size)
-    return model
-
-
-def _put_together(bundle: Bundle) -> nn.Module:
-    """The whole model on this rank's CPU, from a divided one; every rank has to call this."""
-    whole = build_model(bundle.system, bundle.config, seed=0)
-    whole.load_state_dict({name: make_whole(tensor).cpu() for name, tensor in bundle.model.state_dict().items()})
-    return whole
 
 
 def _describe_run(
@@ -171,22 +118,6 @@ def _describe_run(
         "examples": asdict(examples),
         "training": asdict(training),
     }
-
-
-@contextmanager
-def _open_run(out: Path, config: dict[str, Any], world: World) -> Iterator[None]:
-    """Hold the folder of a run, new or begun before, for as long as this is active."""
-    if out.is_file():
-        raise MalmoiError(f"--out {out} is a file; name a folder.")
-    out.mkdir(parents=True, exist_ok=True)
-    if not world.is_first:
-        world.wait()
-        yield
-        return
-    with FolderLock(out):
-        take_up_config(out, config)
-        world.wait()
-        yield
 
 
 def finish_run(
@@ -215,10 +146,6 @@ def finish_run(
     bundle.save(out / "model", {**trained, **data})
     config = json.loads((out / "config.json").read_text("utf-8"))
     write_report(out, log, {"What was trained": trained, "On what": data}, fills, config, unigram_loss)
-
-
-class Interrupted(Exception):
-    """The run was asked to stop; it has saved a checkpoint."""
 
 
 def evaluation_batches(
@@ -257,34 +184,3 @@ def _require_fit(
     for option, length in (("--seq-len", examples.seq_len), ("--long-seq-len", training.long_seq_len or 0)):
         if length > limit:
             raise MalmoiError(f"{option} {length}: the model has {limit} positions; choose at most that many.")
-
-
-class _NoLog:
-    """The log of a rank that is not the first."""
-
-    def write(self, step: Step, evaluation: dict[str, float] | None) -> None:
-        pass
-
-    def __enter__(self) -> _NoLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-class _Signals:
-    """Notes that the process was asked to end, so that the step at work can be finished and saved first."""
-
-    def __enter__(self) -> _Signals:
-        self.received = 0
-        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
-        return self
-
-    def _note(self, number: int, frame: object) -> None:
-        if self.received:
-            raise KeyboardInterrupt  # asked twice: at once
-        self.received = number
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)

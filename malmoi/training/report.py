@@ -70,22 +70,30 @@ def write_report(
     unigram_loss: float | None,
 ) -> Path:
     """Write `out/report.html` from the steps of a run and what is worth knowing of it."""
-    facts = "".join(f"<section>{_table(title, rows)}</section>" for title, rows in tables.items())
-    charts = "".join(_charts(log, unigram_loss))
-    sections = [f'<div class="tables">{facts}</div>', f'<h2>How it went</h2><div class="charts">{charts}</div>']
+    facts = "".join(f"<section>{make_table(title, rows)}</section>" for title, rows in tables.items())
+    sections = [f'<div class="tables">{facts}</div>', arrange_charts(_charts(log, unigram_loss))]
     if fills:
         entries = "".join(map(_show_fill, fills))
         sections.append(
             '<h2>What it fills in</h2><p class="lead">Held-out text with one word hidden: the word that stood there, '
             f"and what the model would put.</p><ol>{entries}</ol>"
         )
+    return write_page(out, _sum_up(log, unigram_loss), sections, config)
+
+
+def arrange_charts(charts: Sequence[str]) -> str:
+    """Charts side by side where there is room."""
+    return f'<h2>How it went</h2><div class="charts">{"".join(charts)}</div>'
+
+
+def write_page(out: Path, summary: str, sections: Sequence[str], config: dict[str, Any]) -> Path:
+    """Write `out/report.html`: a sentence, pieces of HTML, and the configuration at its end."""
     settings = escape(json.dumps(config, indent=1, ensure_ascii=False))
-    sections.append(f"<details><summary>config.json</summary><pre>{settings}</pre></details>")
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width, initial-scale=1"><title>{escape(out.name)} – malmoi</title>'
-        f'<style>{_STYLE}</style><h1>{escape(out.name)}</h1><p class="lead">{escape(_sum_up(log, unigram_loss))}</p>'
-        f"{''.join(sections)}</html>\n"
+        f'<style>{_STYLE}</style><h1>{escape(out.name)}</h1><p class="lead">{escape(summary)}</p>{"".join(sections)}'
+        f"<details><summary>config.json</summary><pre>{settings}</pre></details></html>\n"
     )
     path = out / "report.html"
     write_whole(path, page)
@@ -205,6 +213,7 @@ def _show_fill(fill: FilledGap) -> str:
     )
 
 
-def _table(title: str, rows: Mapping[str, str]) -> str:
+def make_table(title: str, rows: Mapping[str, str]) -> str:
+    """Names and what is to be said of them."""
     cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows.items())
     return f"<h2>{escape(title)}</h2><table>{cells}</table>"

@@ -88,13 +88,15 @@ def find_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
 def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> int:
     """Restore weights and optimizer, and return the number of steps made."""
     tensors = load_file(path / _TENSORS)
-    shapes = {f"{kind}.{name}": one.shape for name, one in model.named_parameters() for kind in ("model", *_MOMENTS)}
+    shapes = {f"{kind}.{name}": one.shape for name, one in model.named_parameters() for kind in _kinds(one)}
     if {name: tensor.shape for name, tensor in tensors.items()} != shapes:
         raise MalmoiError(f"{path}: this checkpoint belongs to another model; choose another --out.")
     facts = json.loads((path / _FACTS).read_text("utf-8"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(divide_like(tensors[f"model.{name}"], parameter))
+            if not parameter.requires_grad:
+                continue
             state: dict[str, Any] = {moment: divide_like(tensors[f"{moment}.{name}"], parameter) for moment in _MOMENTS}
             state["step"] = torch.tensor(float(facts["updates"]))
             optimizer.adamw.state[parameter] = state
@@ -114,9 +116,14 @@ def _collect(model: nn.Module, adamw: torch.optim.AdamW) -> dict[str, Tensor]:
     for name, parameter in model.named_parameters():
         tensors[f"model.{name}"] = make_whole(parameter.detach()).cpu()
         state = adamw.state.get(parameter, {})
-        for moment in _MOMENTS:
+        for moment in _kinds(parameter)[1:]:
             tensors[f"{moment}.{name}"] = make_whole(state.get(moment, torch.zeros_like(parameter))).cpu()
     return tensors
+
+
+def _kinds(parameter: nn.Parameter) -> tuple[str, ...]:
+    """What is kept of a weight; nothing is remembered of one that is not trained."""
+    return ("model", *_MOMENTS) if parameter.requires_grad else ("model",)
 
 
 def _verify(path: Path) -> str | None:

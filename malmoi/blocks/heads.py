@@ -1,0 +1,74 @@
+"""What stands on an encoder for a task: a head, and the names of what it answers.
+
+B sequences, T positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from malmoi.blocks.dropout import Dropout
+from malmoi.blocks.output import EncoderOutput
+from malmoi.weightmap import Row
+
+# An answer for a whole sequence, for each token, for where a span begins and ends, for one choice of several.
+Shape = Literal["sequence", "tokens", "span", "choice"]
+Problem = Literal["single_label_classification", "multi_label_classification", "regression"]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a head answers. `task` is the name of what it was trained for; `settings` are what that task remembers."""
+
+    shape: Shape
+    labels: tuple[str, ...]
+    problem: Problem | None = None
+    dropout: float | None = None  # of the head's input; the encoder's where nothing is said
+    task: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> int:
+        return {"span": 2, "choice": 1}.get(self.shape, len(self.labels))
+
+
+@dataclass(frozen=True)
+class HeadForm:
+    """How a system makes a head of some shape: the class of transformers, the parts it needs, its weights' names."""
+
+    architecture: str
+    needs: frozenset[str]
+    build: Callable[[Any, Head], nn.Module]
+    rows: Sequence[Row]
+
+
+class PooledHead(nn.Module):
+    """A linear layer on the pooled vector of a sequence."""
+
+    def __init__(self, hidden_size: int, outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.output = nn.Linear(hidden_size, outputs)
+
+    def forward(self, encoded: EncoderOutput) -> Tensor:
+        """→ (B, outputs)"""
+        logits: Tensor = self.output(self.dropout(encoded.pooler_output))
+        return logits
+
+
+class TokenHead(nn.Module):
+    """A linear layer on the vector of every token."""
+
+    def __init__(self, hidden_size: int, outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.output = nn.Linear(hidden_size, outputs)
+
+    def forward(self, encoded: EncoderOutput) -> Tensor:
+        """→ (B, T, outputs)"""
+        logits: Tensor = self.output(self.dropout(encoded.last_hidden_state))
+        return logits

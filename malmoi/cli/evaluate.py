@@ -1,0 +1,49 @@
+"""malmoi evaluate"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from malmoi.tasks.columns import Columns
+
+
+def evaluate(
+    model: Annotated[str, Parameter(help="Folder of a fine-tuned model, or a hub id: owner/name.")],
+    files: Annotated[list[Path], Parameter(help="Examples with the right answers.")],
+    /,
+    *,
+    task: Annotated[Literal["embed"] | None, Parameter(help="embed judges vectors; else the model's own task.")] = None,
+    columns: Columns | None = None,
+    seq_len: Annotated[int | None, Parameter(help="Longest sequence; as trained by default.")] = None,
+    device: Annotated[str | None, Parameter(help="Where to compute; a GPU if there is one.")] = None,
+    json: Annotated[bool, Parameter(negative="", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Judge a fine-tuned model by examples."""
+    from malmoi.checkpoint.location import find_folder, find_weights
+
+    folder = find_folder(model)
+    find_weights(folder)
+    for path in files:
+        path.stat()
+    from malmoi.tasks.inference import predict
+    from malmoi.tasks.reading import read_examples, require_known_labels
+    from malmoi.tasks.use import open_task
+
+    opened = open_task(folder, task, seq_len, device)
+    examples = list(read_examples(opened.task, files, columns, labelled=True))
+    if opened.kind.head is not None:
+        require_known_labels(examples, opened.kind.head.labels)
+    kind = opened.kind_for(examples)
+    figures = kind.measure(examples, predict(kind, opened.bundle.model, examples, opened.device))
+    if json:
+        import json as format
+
+        print(format.dumps({"examples": len(examples), **figures}))
+        return
+    lines = {"examples": f"{len(examples):,}", **{name: f"{value:.4f}" for name, value in figures.items()}}
+    width = max(map(len, lines))
+    for name, value in lines.items():
+        print(f"{name.replace('_', ' '):{width}}  {value}")

@@ -1,0 +1,121 @@
+"""embed: vectors of texts, alike where the texts are. Learned from pairs with scores, or from pairs that are all alike.
+
+Pairs with scores: the cosine of the two vectors is to be the score. Pairs without: among all second texts of the batch
+the vector of a first text is to be nearest to that of its own. B pairs, T positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from malmoi.errors import MalmoiError
+from malmoi.objectives.task import LossPart
+from malmoi.tasks.encoding import TextEncoder
+from malmoi.tasks.examples import Scored
+from malmoi.tasks.kind import Kind, Mistake
+from malmoi.tasks.metrics import pearson, spearman
+from malmoi.tasks.options import FinetuningOptions
+from malmoi.tasks.predictions import Similarity
+from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
+from malmoi.values import IGNORED
+
+_ROWS_AT_ONCE = 1024
+
+
+class Embedding(Kind[Scored, Similarity]):
+    """Pairs with scores."""
+
+    metric: ClassVar[str] = "spearman"
+    # The score of texts that mean the same, taken from the examples to learn from.
+    highest = 1.0
+    scale = 20.0
+
+    @classmethod
+    def make_head(cls, examples: Sequence[Scored], options: FinetuningOptions) -> None:
+        return None
+
+    def encode(self, examples: Sequence[Scored]) -> Items:
+        for one in examples:
+            if one.pair is None:
+                raise MalmoiError(
+                    f"{one.place}: vectors are learned and judged on pairs; give the second text, --pair."
+                )
+        texts = [text for one in examples for text in (one.text, one.pair or "")]
+        encodings = TextEncoder(self.tokenizer, self.seq_len).encode(texts)
+        sequences = [encodings[place : place + 2] for place in range(0, len(encodings), 2)]
+        scores = np.array([0.0 if one.score is None else one.score for one in examples], np.float32)
+        return lay_items(sequences, range(len(examples)), targets=scores)
+
+    def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        assert batch.targets is not None
+        first, second = self.outputs(model, batch, device).float().unbind(dim=1)
+        errors = ((first * second).sum(dim=1) - to_tensor(batch.targets, device) / self.highest) ** 2
+        total = (errors * to_tensor(batch.real, device)).sum()
+        return {self.loss_name: LossPart(total, int(batch.real.sum()), None)}
+
+    def outputs(self, model: Any, batch: TaskBatch, device: torch.device) -> Tensor:
+        """(B, 2, hidden): the mean of the tokens, of length one."""
+        hidden = encode_batch(model, batch, device).last_hidden_state  # (B · 2, T, hidden)
+        if batch.attention_mask is None:
+            means = hidden.mean(dim=1)
+        else:
+            mask = to_tensor(batch.attention_mask, device)[:, :, None].to(hidden.dtype)
+            means = (hidden * mask).sum(dim=1) / mask.sum(dim=1)
+        return functional.normalize(means, dim=-1).view(len(batch.real), 2, -1)
+
+    def interpret(
+        self, examples: Sequence[Scored], items: Items, outputs: Sequence[NDArray[np.float32]]
+    ) -> list[Similarity]:
+        return [Similarity(float(first @ second)) for first, second in outputs]
+
+    def measure(self, examples: Sequence[Scored], predictions: Sequence[Similarity]) -> dict[str, float]:
+        gold, found = np.array([one.score for one in examples]), np.array([one.score for one in predictions])
+        return {"spearman": spearman(gold, found), "pearson": pearson(gold, found)}
+
+    def find_mistake(self, example: Scored, prediction: Similarity) -> Mistake | None:
+        expected = 1.0 if example.score is None else example.score / self.highest
+        error = abs(expected - prediction.score)
+        return Mistake(f"{example.text} ⧸ {example.pair}", f"{expected:.2f}", f"{prediction.score:.2f}", error)
+
+    def to_record(self, example: Scored, prediction: Similarity) -> dict[str, Any]:
+        return {"score": prediction.score}
+
+
+class Contrast(Embedding):
+    """Pairs that are alike, each against all others of its batch."""
+
+    metric: ClassVar[str] = "accuracy"
+
+    def compares_examples(self) -> bool:
+        return True
+
+    def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        first, second = self.outputs(model, batch, device).float().unbind(dim=1)
+        real = to_tensor(batch.real, device)
+        cosines = (first @ second.T * self.scale).masked_fill(~real, torch.finfo(torch.float32).min)  # (B, B)
+        own = torch.arange(len(real), device=device).masked_fill(~real, IGNORED)
+        total = functional.cross_entropy(cosines, own, reduction="sum")
+        return {self.loss_name: LossPart(total, int(batch.real.sum()), (cosines.argmax(dim=1) == own).sum())}
+
+    def interpret(
+        self, examples: Sequence[Scored], items: Items, outputs: Sequence[NDArray[np.float32]]
+    ) -> list[Similarity]:
+        first, second = np.stack(outputs).transpose(1, 0, 2)  # each (N, hidden)
+        made = []
+        for begin in range(0, len(first), _ROWS_AT_ONCE):
+            cosines = first[begin : begin + _ROWS_AT_ONCE] @ second.T
+            own = cosines[np.arange(len(cosines)), np.arange(begin, begin + len(cosines))]
+            ranks = (cosines > own[:, None]).sum(axis=1) + 1
+            made += [Similarity(float(one), int(rank)) for one, rank in zip(own, ranks, strict=True)]
+        return made
+
+    def measure(self, examples: Sequence[Scored], predictions: Sequence[Similarity]) -> dict[str, float]:
+        ranks = np.array([one.rank for one in predictions], np.float64)
+        return {"accuracy": float((ranks == 1).mean()), "mean_reciprocal_rank": float((1 / ranks).mean())}

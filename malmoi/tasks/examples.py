@@ -1,0 +1,81 @@
+"""What a task's file holds, an object an example. `place` says where it stood ("train.tsv, line 17")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """A text or a pair of texts (classify, pair). Several labels, or none, only with --multi-label; None: not known."""
+
+    text: str
+    pair: str | None
+    labels: tuple[str, ...] | None
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A text or a pair of texts with a number (regress, embed). For embed, pairs without a score are all alike."""
+
+    text: str
+    pair: str | None
+    score: float | None
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Words with a tag each (tag).
+
+    In files that give each character a line, as KLUE's do, the words are single characters and spaces are among them:
+    `lay_out` puts such a sentence together as it was written.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None
+    place: str
+
+    def lay_out(self) -> tuple[str, list[tuple[int, int]]]:
+        """The sentence as text, and where in it each word begins and ends."""
+        gap = "" if any(word.isspace() for word in self.words) else " "
+        spans = []
+        start = 0
+        for word in self.words:
+            spans.append((start, start + len(word)))
+            start += len(word) + len(gap)
+        return gap.join(self.words), spans
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A piece of a context and the character where it begins."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a context (answer). `impossible`: the context does not answer it, so there are no answers."""
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] | None
+    impossible: bool
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A prompt and the ways it may go on (choose); `answer` numbers the right one from 0."""
+
+    prompt: str
+    choices: tuple[str, ...]
+    answer: int | None
+    place: str
+
+
+Example = Classified | Scored | Tagged | Question | Choice

@@ -1,0 +1,221 @@
+"""A fine-tuning run: examples and a model → the folder of a run (training/run.py), with the best model in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from malmoi import __version__
+from malmoi.catalog import SYSTEMS
+from malmoi.checkpoint.bundle import Bundle
+from malmoi.errors import MalmoiError
+from malmoi.tasks.batches import LikeLengthBatches
+from malmoi.tasks.best import BestWeights
+from malmoi.tasks.columns import TaskName
+from malmoi.tasks.embedding import Embedding
+from malmoi.tasks.inference import predict
+from malmoi.tasks.kind import Kind
+from malmoi.tasks.kinds import choose_kind, find_seq_len
+from malmoi.tasks.options import FinetuningOptions
+from malmoi.tasks.ragged import Items
+from malmoi.tasks.reading import require_known_labels, require_trainable
+from malmoi.tasks.report import write_task_report
+from malmoi.training.distributed import World
+from malmoi.training.log import read_log
+from malmoi.training.loop import plan_rows
+from malmoi.training.memory import keep_buffers
+from malmoi.training.optimizer import Optimizer
+from malmoi.training.options import TrainingOptions
+from malmoi.training.run import Progress, follow_run, open_run, place_model
+
+_MISTAKES = 30
+_LAYER = re.compile(r"layers\.(\d+)\.")
+
+
+@dataclass(frozen=True)
+class Finetuning:
+    """All that a run consists of, ready to be made."""
+
+    task: TaskName
+    kind: Kind[Any, Any]
+    bundle: Bundle
+    batches: LikeLengthBatches
+    training: TrainingOptions
+    options: FinetuningOptions
+    dev: Sequence[Any]
+    description: dict[str, Any]
+
+
+def prepare_finetuning(
+    task: TaskName,
+    examples: Sequence[Any],
+    dev: Sequence[Any],
+    bundle: Bundle,
+    options: FinetuningOptions,
+    world: World,
+    *,
+    model_name: str,
+    multi_label: bool,
+    tell: Callable[[str], None],
+) -> Finetuning:
+    """Fit the model with its head and encode the examples. Whatever is wrong is said here, before a run begins."""
+    require_trainable(examples)
+    chosen = choose_kind(task, examples, multi_label=multi_label)
+    kind = _fit_head(chosen, task, examples, bundle, options, tell)
+    if kind.head is not None:
+        require_known_labels(dev, kind.head.labels)
+    if kind.compares_examples() and (options.micro_batch not in (None, options.batch_size) or world.size > 1):
+        raise MalmoiError(
+            "Pairs without scores are learned by comparing all pairs of a batch with each other; leave --micro-batch "
+            "out, and run one process."
+        )
+    items = kind.encode(examples)
+    batches = LikeLengthBatches(items, options.batch_size, bundle.tokenizer.pad_id or 0, options.seed)
+    training = options.plan(batches.steps_an_epoch, bundle.config.hidden_size)
+    plan_rows(training, world)
+    description = {
+        "malmoi": __version__,
+        "task": task,
+        "model": model_name,
+        "system": bundle.system,
+        "architecture": asdict(bundle.config),
+        "labels": [] if kind.head is None else list(kind.head.labels),
+        "examples": {"count": len(examples), "digest": _digest(items), "dev": len(dev)},
+        "seq_len": kind.seq_len,
+        "options": asdict(options),
+        "training": asdict(training),
+    }
+    return Finetuning(task, kind, bundle, batches, training, options, dev, description)
+
+
+def finetune(run: Finetuning, out: Path, world: World, *, tell: Callable[[str], None]) -> Iterator[Progress]:
+    """Train in the folder `out`, from its newest good checkpoint on; at the end `out/model` holds the best model."""
+    keep_buffers()
+    kind, bundle, options = run.kind, run.bundle, run.options
+    with open_run(out, run.description, world):
+        model = place_model(bundle.model, run.training, world)
+        _freeze(bundle, kind, options)
+        optimizer = Optimizer(model, run.training, world, _share_rates(bundle, options))
+        best = BestWeights(out, options.metric or kind.metric, options.patience, writes=world.is_first)
+
+        def evaluate() -> dict[str, float]:
+            figures = measure(kind, model, run.dev, world, options)
+            best.note(figures, model)
+            return figures
+
+        yield from follow_run(
+            *(out, model, optimizer, run.batches, kind.task, run.training, world),
+            seed=options.seed,
+            evaluate=evaluate if run.dev else None,
+            tell=tell,
+            has_enough=best.has_enough,
+        )
+        world.wait()
+        if run.dev:
+            best.restore(model)
+        model.eval()
+        if world.is_first:
+            _finish(run, out, world)
+        world.wait()
+
+
+def measure(
+    kind: Kind[Any, Any], model: nn.Module, examples: Sequence[Any], world: World, options: FinetuningOptions
+) -> dict[str, float]:
+    """The figures of a model on examples; every rank computes them all, so that all agree."""
+    figures = kind.measure(examples, predict(kind, model, examples, world.device, options.precision))
+    # A correlation with something constant is not defined; nothing was learned then.
+    return {name: value if math.isfinite(value) else 0.0 for name, value in figures.items()}
+
+
+def _fit_head(
+    chosen: type[Kind[Any, Any]],
+    task: TaskName,
+    examples: Sequence[Any],
+    bundle: Bundle,
+    options: FinetuningOptions,
+    tell: Callable[[str], None],
+) -> Kind[Any, Any]:
+    head = chosen.make_head(examples, options)
+    seq_len = find_seq_len(bundle, chosen, options.seq_len)
+    if head is None:
+        if bundle.head is not None:
+            bundle.change_head(None, options.seed)
+        kind = chosen(bundle.tokenizer, None, seq_len)
+        if isinstance(kind, Embedding):
+            scores = [one.score for one in examples if one.score is not None]
+            kind.highest, kind.scale = max([1.0, *scores]), options.scale
+        return kind
+    if head.shape not in SYSTEMS[bundle.system].task_heads:
+        raise MalmoiError(f"{bundle.system} is not made for the task {task}.")
+    head = replace(head, task=task, settings={**head.settings, "seq_len": seq_len})
+    bundle.change_head(head, options.seed)
+    if "task_head" in bundle.absent:
+        tell(f"the model has no head for {task} on these examples; it starts from fresh weights.")
+    return chosen(bundle.tokenizer, head, seq_len)
+
+
+def _freeze(bundle: Bundle, kind: Kind[Any, Any], options: FinetuningOptions) -> None:
+    """Let only those weights learn that are to: all that the task uses, or with --freeze those that are new."""
+    unused = set(SYSTEMS[bundle.system].heads) if kind.head is None else set()
+    if options.freeze and kind.head is None:
+        raise MalmoiError("--freeze trains the head alone, and embed has none; leave it out.")
+    learning = {"task_head", *bundle.absent}
+    for name, parameter in bundle.model.named_parameters():
+        part = name.partition(".")[0]
+        parameter.requires_grad_(part not in unused and (not options.freeze or part in learning))
+
+
+def _share_rates(bundle: Bundle, options: FinetuningOptions) -> Callable[[str], float]:
+    """The part of the learning rate for each weight: less with every layer further from the head."""
+    layers = bundle.config.num_hidden_layers
+
+    def share(name: str) -> float:
+        found = _LAYER.match(name)
+        if found:
+            return float(options.layer_decay ** (layers - int(found[1])))
+        return float(options.layer_decay ** (layers + 1)) if name.startswith("embeddings.") else 1.0
+
+    return share
+
+
+def _finish(run: Finetuning, out: Path, world: World) -> None:
+    """Write `out/model` and `out/report.html`."""
+    kind, bundle, log = run.kind, run.bundle, read_log(out)
+    facts = {
+        "task": run.task,
+        "learned from": f"{run.description['examples']['count']:,} examples",
+        "steps": f"{len(log):,} of {run.training.batch_size} examples",
+    }
+    confusion, mistakes = None, []
+    if run.dev:
+        predictions = predict(kind, bundle.model, run.dev, world.device, run.options.precision)
+        figures = kind.measure(run.dev, predictions)
+        facts |= {f"held out: {name.replace('_', ' ')}": f"{value:.4f}" for name, value in figures.items()}
+        confusion = kind.confuse(run.dev, predictions)
+        found = (kind.find_mistake(one, other) for one, other in zip(run.dev, predictions, strict=True))
+        mistakes = sorted((one for one in found if one is not None), key=lambda one: -one.badness)[:_MISTAKES]
+    # What was fresh has been trained; the heads of pre-training do not fit an encoder that has learned something else.
+    parts = {part for form in SYSTEMS[bundle.system].task_heads.values() for part in form.needs}
+    unfit = SYSTEMS[bundle.system].heads.keys() - parts if kind.head is None else set[str]()
+    bundle.absent = frozenset(unfit | (bundle.absent & parts if kind.head is None else set()))
+    bundle.save(out / "model", facts)
+    config = json.loads((out / "config.json").read_text("utf-8"))
+    write_task_report(out, log, facts, confusion, mistakes, config)
+
+
+def _digest(items: Items) -> str:
+    """Which examples a run learns from, whatever files they came from."""
+    digest = hashlib.sha256()
+    for array in (items.ids, items.starts, items.rows, items.targets, items.token_targets):
+        if array is not None:
+            digest.update(array.tobytes())
+    return digest.hexdigest()

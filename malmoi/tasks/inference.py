@@ -1,0 +1,74 @@
+"""Examples → predictions: computed in batches of like length, given back in their own order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from malmoi.tasks.kind import Kind
+from malmoi.tasks.ragged import Items, cut_batch
+from malmoi.training.loop import cast
+from malmoi.training.options import Precision
+from malmoi.training.sharding import put_apart
+
+_TOKENS_AT_ONCE = 8192
+_EXAMPLES_AT_ONCE = 2048
+
+
+@torch.no_grad()
+def run_items(
+    kind: Kind[Any, Any], model: nn.Module, items: Items, device: torch.device, precision: Precision = "fp32"
+) -> list[NDArray[np.float32]]:
+    """The outputs of each item."""
+    was_training = model.training
+    model.eval()
+    outputs: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(items)
+    pad_id = kind.tokenizer.pad_id or 0
+    for chosen in _cut_by_length(items):
+        with cast(precision, device):
+            rows = kind.outputs(model, cut_batch(items, chosen, pad_id), device).float().cpu().numpy()
+        for item, row in zip(chosen, rows, strict=True):
+            outputs[item] = row
+    model.train(was_training)
+    put_apart(model)
+    return outputs
+
+
+def _cut_by_length(items: Items) -> Iterator[NDArray[np.int64]]:
+    """Items of like length in batches of so many tokens."""
+    order = np.argsort(-items.lengths, kind="stable")
+    tokens = items.lengths * np.diff(items.rows)
+    begin = 0
+    while begin < len(order):
+        size = max(1, _TOKENS_AT_ONCE // int(tokens[order[begin]]))
+        yield order[begin : begin + size]
+        begin += size
+
+
+def predict(
+    kind: Kind[Any, Any],
+    model: nn.Module,
+    examples: Sequence[Any],
+    device: torch.device,
+    precision: Precision = "fp32",
+) -> list[Any]:
+    """A prediction for each example."""
+    if not examples:
+        return []
+    items = kind.encode(examples)
+    return kind.interpret(examples, items, run_items(kind, model, items, device, precision))
+
+
+def predict_stream(
+    kind: Kind[Any, Any], model: nn.Module, examples: Iterable[Any], device: torch.device
+) -> Iterator[tuple[Any, Any]]:
+    """Examples with their predictions, in order, however many there are."""
+    examples = iter(examples)
+    while block := list(islice(examples, _EXAMPLES_AT_ONCE)):
+        yield from zip(block, predict(kind, model, block, device), strict=True)

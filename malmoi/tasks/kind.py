@@ -1,0 +1,100 @@
+"""What a task is: how its examples become items, what is lost on them, and what the outputs mean."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from malmoi.blocks.heads import Head
+from malmoi.objectives.task import LossPart, Task
+from malmoi.tasks.options import FinetuningOptions
+from malmoi.tasks.ragged import Items, TaskBatch
+from malmoi.text.tokenizer import Tokenizer
+
+ExampleT = TypeVar("ExampleT")
+PredictionT = TypeVar("PredictionT")
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A prediction that is wrong, for a person to look at, and how sure the model was of it."""
+
+    text: str
+    expected: str
+    predicted: str
+    badness: float
+
+
+class Kind(ABC, Generic[ExampleT, PredictionT]):
+    """A task on a model: `head` says what it answers, `seq_len` how long its sequences may be."""
+
+    # The figure that decides which weights are the best.
+    metric: ClassVar[str]
+    default_seq_len: ClassVar[int] = 128
+
+    def __init__(self, tokenizer: Tokenizer, head: Head | None, seq_len: int) -> None:
+        self.tokenizer, self.head, self.seq_len = tokenizer, head, seq_len
+
+    @classmethod
+    @abstractmethod
+    def make_head(cls, examples: Sequence[ExampleT], options: FinetuningOptions) -> Head | None:
+        """The head for what these examples ask; None for a task on the encoder alone."""
+
+    @abstractmethod
+    def encode(self, examples: Sequence[ExampleT]) -> Items:
+        """Items with targets where the examples have answers."""
+
+    @abstractmethod
+    def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]: ...
+
+    @abstractmethod
+    def outputs(self, model: Any, batch: TaskBatch, device: torch.device) -> Tensor:
+        """What is predicted from: (B, …)"""
+
+    @abstractmethod
+    def interpret(
+        self, examples: Sequence[ExampleT], items: Items, outputs: Sequence[NDArray[np.float32]]
+    ) -> list[PredictionT]:
+        """A prediction for each example, from the outputs of its items."""
+
+    @abstractmethod
+    def measure(self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]) -> dict[str, float]: ...
+
+    @abstractmethod
+    def find_mistake(self, example: ExampleT, prediction: PredictionT) -> Mistake | None: ...
+
+    @abstractmethod
+    def to_record(self, example: ExampleT, prediction: PredictionT) -> dict[str, Any]:
+        """A prediction as a line of JSON."""
+
+    def count(self, batch: TaskBatch) -> dict[str, int]:
+        return {self.loss_name: int(batch.real.sum())}
+
+    loss_name: ClassVar[str] = "task"
+
+    @property
+    def task(self) -> Task[TaskBatch]:
+        return Task(self.count, self.losses)
+
+    def confuse(
+        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
+    ) -> tuple[list[str], NDArray[np.int64]] | None:
+        """How often each label was taken for each, where there are labels."""
+        return None
+
+    def compares_examples(self) -> bool:
+        """Whether a loss needs the whole batch at once, because its examples are compared with each other."""
+        return False
+
+
+def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    normed: NDArray[np.float32] = shares / shares.sum(axis=-1, keepdims=True)
+    return normed

@@ -1,0 +1,71 @@
+"""The tasks at a glance: what each name means for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from malmoi.blocks.heads import Head
+from malmoi.checkpoint.bundle import Bundle
+from malmoi.errors import MalmoiError
+from malmoi.tasks.answering import Answering
+from malmoi.tasks.choosing import Choosing
+from malmoi.tasks.columns import TASK_NAMES, TaskName
+from malmoi.tasks.embedding import Contrast, Embedding
+from malmoi.tasks.kind import Kind
+from malmoi.tasks.labelling import Labelling, MultiLabelling
+from malmoi.tasks.scoring import Scoring
+from malmoi.tasks.tagging import TagWords
+
+_KINDS: dict[TaskName, type[Kind[Any, Any]]] = {
+    "classify": Labelling,
+    "pair": Labelling,
+    "regress": Scoring,
+    "tag": TagWords,
+    "answer": Answering,
+    "choose": Choosing,
+    "embed": Embedding,
+}
+# What a head of others' making is for, where nothing in its folder says.
+_USUAL: dict[str, TaskName] = {"sequence": "classify", "tokens": "tag", "span": "answer", "choice": "choose"}
+
+
+def choose_kind(task: TaskName, examples: Sequence[Any], *, multi_label: bool) -> type[Kind[Any, Any]]:
+    """The kind of task that these examples are for."""
+    if task in ("classify", "pair") and multi_label:
+        return MultiLabelling
+    if task == "embed" and all(one.score is None for one in examples):
+        return Contrast
+    return _KINDS[task]
+
+
+def find_task(head: Head | None) -> TaskName | None:
+    """What a model is for."""
+    if head is None:
+        return None
+    named = next((name for name in TASK_NAMES if name == head.task), None)
+    if named is None and head.shape == "sequence" and (head.problem == "regression" or len(head.labels) == 1):
+        return "regress"
+    return named or _USUAL[head.shape]
+
+
+def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = None) -> Kind[Any, Any]:
+    """The task that a model was fine-tuned for, if it is one of those wanted."""
+    task = find_task(bundle.head)
+    head = bundle.head
+    if head is None or task is None or task not in tasks or "task_head" in bundle.absent:
+        has = "no head for a task" if head is None or "task_head" in bundle.absent else f"one for {task}"
+        raise MalmoiError(
+            f"The model has no head for {' or '.join(tasks)} ({has}); make one with: malmoi finetune {tasks[0]}."
+        )
+    kind = MultiLabelling if head.problem == "multi_label_classification" else _KINDS[task]
+    return kind(bundle.tokenizer, head, find_seq_len(bundle, kind, seq_len))
+
+
+def find_seq_len(bundle: Bundle, kind: type[Kind[Any, Any]], asked: int | None) -> int:
+    """The longest sequence: as asked, as it was trained with, or the usual one, as far as the model has positions."""
+    limit = int(bundle.config.max_position_embeddings)
+    if asked is not None and asked > limit:
+        raise MalmoiError(f"--seq-len {asked}: the model has {limit} positions; choose at most that many.")
+    trained = None if bundle.head is None else bundle.head.settings.get("seq_len")
+    return asked or min(limit, trained if isinstance(trained, int) else kind.default_seq_len)

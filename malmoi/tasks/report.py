@@ -1,0 +1,81 @@
+"""A fine-tuning in one page: figures on the examples held out, curves, what was taken for what, the worst mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from malmoi.tasks.kind import Mistake
+from malmoi.training.report import Curve, arrange_charts, draw_chart, make_table, smooth, write_page
+
+_LARGEST_MATRIX = 40
+_SHOWN_CHARACTERS = 400
+
+
+def write_task_report(
+    out: Path,
+    log: list[dict[str, Any]],
+    facts: Mapping[str, str],
+    confusion: tuple[list[str], NDArray[np.int64]] | None,
+    mistakes: Sequence[Mistake],
+    config: dict[str, Any],
+) -> Path:
+    """Write `out/report.html`."""
+    sections = [make_table("What was trained", facts), arrange_charts(_charts(log))]
+    if confusion is not None and len(confusion[0]) <= _LARGEST_MATRIX:
+        sections.append(_matrix(*confusion))
+    if mistakes:
+        sections.append(_mistakes(mistakes))
+    return write_page(out, _sum_up(log), sections, config)
+
+
+def _sum_up(log: list[dict[str, Any]]) -> str:
+    """What came out, in a sentence."""
+    evaluated = [record["evaluation"] for record in log if "evaluation" in record]
+    figures = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in (evaluated or [{}])[-1].items())
+    return f"{len(log):,} steps; held out: {figures}." if figures else f"{len(log):,} steps."
+
+
+def _charts(log: list[dict[str, Any]]) -> list[str]:
+    if not log:
+        return []
+    steps = [record["step"] + 1 for record in log]
+    charts = [draw_chart("Loss", [Curve("training", steps, smooth([record["loss"] for record in log]))])]
+    evaluated = [record for record in log if "evaluation" in record]
+    places = [record["step"] + 1 for record in evaluated]
+    for name in evaluated[0]["evaluation"] if evaluated else ():
+        values = [record["evaluation"][name] for record in evaluated]
+        charts.append(draw_chart(name.replace("_", " ").capitalize(), [Curve("held out", places, values)]))
+    charts.append(draw_chart("Learning rate", [Curve("rate", steps, [record["learning_rate"] for record in log])]))
+    speed = [record["tokens"] / max(record["seconds"], 1e-9) for record in log]
+    charts.append(draw_chart("Tokens a second", [Curve("tokens/s", steps, smooth(speed))]))
+    return charts
+
+
+def _matrix(labels: list[str], counts: NDArray[np.int64]) -> str:
+    head = "".join(f"<th>{escape(label)}</th>" for label in labels)
+    rows = []
+    for label, row in zip(labels, counts, strict=True):
+        total = max(1, int(row.sum()))
+        cells = "".join(
+            f'<td style="background:rgba(37,99,235,{0.6 * count / total:.2f})">{count:,}</td>' for count in row.tolist()
+        )
+        rows.append(f"<tr><th>{escape(label)}</th>{cells}</tr>")
+    return (
+        "<h2>What was taken for what</h2><p>A row for each label, a column for what was predicted.</p>"
+        f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
+    )
+
+
+def _mistakes(mistakes: Sequence[Mistake]) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(one.text[:_SHOWN_CHARACTERS])}</td><td>{escape(one.expected)}</td>"
+        f"<td>{escape(one.predicted)}</td></tr>"
+        for one in mistakes
+    )
+    return f"<h2>The worst mistakes</h2><table><tr><th>text</th><th>right</th><th>predicted</th></tr>{rows}</table>"

@@ -1,0 +1,66 @@
+"""regress: a text, or two, and a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from malmoi.blocks.heads import Head
+from malmoi.objectives.task import LossPart
+from malmoi.tasks.encoding import TextEncoder, pair_up
+from malmoi.tasks.examples import Scored
+from malmoi.tasks.kind import Kind, Mistake
+from malmoi.tasks.metrics import pearson, spearman
+from malmoi.tasks.options import FinetuningOptions
+from malmoi.tasks.predictions import Score
+from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
+
+
+class Scoring(Kind[Scored, Score]):
+    metric: ClassVar[str] = "spearman"
+
+    @classmethod
+    def make_head(cls, examples: Sequence[Scored], options: FinetuningOptions) -> Head:
+        return Head("sequence", ("score",), "regression", options.dropout)
+
+    def encode(self, examples: Sequence[Scored]) -> Items:
+        encodings = TextEncoder(self.tokenizer, self.seq_len).encode([pair_up(one.text, one.pair) for one in examples])
+        scores = np.array([0.0 if one.score is None else one.score for one in examples], np.float32)
+        return lay_items([[one] for one in encodings], range(len(examples)), targets=scores)
+
+    def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        assert batch.targets is not None
+        errors = (self.outputs(model, batch, device)[:, 0].float() - to_tensor(batch.targets, device)) ** 2
+        total = (errors * to_tensor(batch.real, device)).sum()
+        return {self.loss_name: LossPart(total, int(batch.real.sum()), None)}
+
+    def outputs(self, model: Any, batch: TaskBatch, device: torch.device) -> Tensor:
+        scores: Tensor = model.task_head(encode_batch(model, batch, device))  # (B, 1)
+        return scores
+
+    def interpret(
+        self, examples: Sequence[Scored], items: Items, outputs: Sequence[NDArray[np.float32]]
+    ) -> list[Score]:
+        return [Score(float(row[0])) for row in outputs]
+
+    def measure(self, examples: Sequence[Scored], predictions: Sequence[Score]) -> dict[str, float]:
+        gold, found = np.array([one.score for one in examples]), np.array([one.score for one in predictions])
+        return {
+            "spearman": spearman(gold, found),
+            "pearson": pearson(gold, found),
+            "mean_squared_error": float(((gold - found) ** 2).mean()),
+        }
+
+    def find_mistake(self, example: Scored, prediction: Score) -> Mistake | None:
+        assert example.score is not None
+        text = example.text if example.pair is None else f"{example.text} ⧸ {example.pair}"
+        error = abs(example.score - prediction.score)
+        return Mistake(text, f"{example.score:g}", f"{prediction.score:.3g}", error)
+
+    def to_record(self, example: Scored, prediction: Score) -> dict[str, Any]:
+        return {"score": prediction.score}

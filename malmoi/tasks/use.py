@@ -1,0 +1,103 @@
+"""A fine-tuned model in use: the task it is for, opened from its folder, and its answers to single texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import torch
+
+from malmoi.checkpoint.bundle import Bundle, load_bundle
+from malmoi.errors import MalmoiError
+from malmoi.tasks.columns import TASK_NAMES, TaskName
+from malmoi.tasks.embedding import Contrast, Embedding
+from malmoi.tasks.examples import Choice, Classified, Question, Scored
+from malmoi.tasks.inference import predict
+from malmoi.tasks.kind import Kind
+from malmoi.tasks.kinds import choose_kind, find_seq_len, find_task, open_kind
+from malmoi.tasks.predictions import Chosen, Classification, Reply, Similarity, Tagging
+from malmoi.tasks.tagging import TagWords
+from malmoi.training.distributed import choose_device
+
+_HEADED: tuple[TaskName, ...] = tuple(name for name in TASK_NAMES if name != "embed")
+Text = str | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class OpenedTask:
+    """A model and what it is for."""
+
+    task: TaskName
+    kind: Kind[Any, Any]
+    bundle: Bundle
+    device: torch.device
+
+    def kind_for(self, examples: Sequence[Any]) -> Kind[Any, Any]:
+        """The kind that fits these examples: vectors are judged by scores if there are any."""
+        if self.task == "embed" and choose_kind("embed", examples, multi_label=False) is Contrast:
+            return Contrast(self.kind.tokenizer, None, self.kind.seq_len)
+        return self.kind
+
+
+def open_task(folder: Path, task: Literal["embed"] | None, seq_len: int | None, device: str | None) -> OpenedTask:
+    """The model in a folder, for what it was fine-tuned for, or for comparing vectors."""
+    bundle = load_bundle(folder)
+    chosen = choose_device(device)
+    bundle.model.to(chosen)
+    if task == "embed":
+        return OpenedTask("embed", _embedding(bundle, seq_len), bundle, chosen)
+    own = find_task(bundle.head)
+    if own is None or "task_head" in bundle.absent:
+        raise MalmoiError(
+            f"{folder}: the model has no head for a task; make one with malmoi finetune, or compare vectors with "
+            "--task embed."
+        )
+    return OpenedTask(own, open_kind(bundle, _HEADED, seq_len), bundle, chosen)
+
+
+def classify_texts(bundle: Bundle, texts: Sequence[Text]) -> list[Classification]:
+    """The label of each text, or of each pair of texts."""
+    examples = [
+        Classified(text, None, None, "") if isinstance(text, str) else Classified(text[0], text[1], None, "")
+        for text in texts
+    ]
+    return _answer(bundle, open_kind(bundle, ("classify", "pair")), examples)
+
+
+def tag_texts(bundle: Bundle, texts: Sequence[str]) -> list[Tagging]:
+    """The tags and entities of each text, with the characters where they stand."""
+    kind = cast(TagWords, open_kind(bundle, ("tag",)))
+    return _answer(bundle, kind, kind.take_texts(texts))
+
+
+def answer_question(bundle: Bundle, question: str, context: str) -> Reply:
+    """The piece of the context that answers the question."""
+    example = Question("", question, context, None, False, "")
+    [reply] = _answer(bundle, open_kind(bundle, ("answer",)), [example])
+    return cast(Reply, reply)
+
+
+def choose_continuation(bundle: Bundle, prompt: str, choices: Sequence[str]) -> Chosen:
+    """The choice that goes best with the prompt."""
+    if not choices:
+        raise MalmoiError("There is nothing to choose from; give at least one choice.")
+    [chosen] = _answer(bundle, open_kind(bundle, ("choose",)), [Choice(prompt, tuple(choices), None, "")])
+    return cast(Chosen, chosen)
+
+
+def compare_texts(bundle: Bundle, first: str, second: str) -> Similarity:
+    """How alike two texts are: by the model's own head where it scores pairs, else by the cosine of their vectors."""
+    scores = find_task(bundle.head) == "regress"
+    kind = open_kind(bundle, ("regress",)) if scores else _embedding(bundle, None)
+    [found] = _answer(bundle, kind, [Scored(first, second, None, "")])
+    return Similarity(float(found.score))
+
+
+def _embedding(bundle: Bundle, seq_len: int | None) -> Embedding:
+    return Embedding(bundle.tokenizer, None, find_seq_len(bundle, Embedding, seq_len))
+
+
+def _answer(bundle: Bundle, kind: Kind[Any, Any], examples: Sequence[Any]) -> list[Any]:
+    return predict(kind, bundle.model, examples, next(bundle.model.parameters()).device)

@@ -1,0 +1,172 @@
+"""Records of JSON: an object a line, or one array of objects, read as a stream either way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from malmoi.errors import MalmoiError
+from malmoi.text.plaintext import LONGEST_CHARACTERS, cut_lines
+from malmoi.text.records import LONE_SURROGATE, TEXT, Choose, Complain, Record, clean_value
+from malmoi.text.sources import SourceReport
+
+_SPACE = " \t\n\r"
+_MISSING = object()
+_DECODER = json.JSONDecoder()
+
+
+def read_json(chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain) -> Iterator[Record]:
+    """JSON objects, of which a field within a field is called `outer.inner`."""
+    first = next((chunk for chunk in chunks if chunk), "")
+    is_array = first.lstrip().startswith("[")
+    text_chunks = chain([first], chunks)
+    texts = _Array(text_chunks, report.path) if is_array else _cut_lines(text_chunks, report.path)
+    chosen: Sequence[str] = ()
+    for line, text in texts:
+        place = f"{report.path}, line {line}"
+        try:
+            record = parse_json(text, place, line if is_array else None)
+            if not isinstance(record, dict):
+                raise MalmoiError(f"{place}: a JSON object ({{…}}) is wanted here, not {name_kind(record)}")
+            values = [_look_up(record, name) for name in chosen]
+            if not chosen or _MISSING in values:
+                chosen = choose(_kinds_of(record), place)
+                values = [_look_up(record, name) for name in chosen]
+            if "\\u" in text:
+                values = [_without_surrogates(value) for value in values]
+            cleaned = clean_value(values, place)
+        except MalmoiError as mistake:
+            complain(mistake)
+            continue
+        yield Record(line, cleaned)
+
+
+def parse_json(text: str, place: str, first_line: int | None = None) -> Any:
+    """What a JSON text means. `first_line` is its line in the file, if the mistake may be lines further down."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as mistake:
+        where = f"column {mistake.colno}"
+        if first_line is not None and mistake.lineno > 1:
+            where = f"line {first_line + mistake.lineno - 1}, {where}"
+        raise MalmoiError(f"{place}: this is not JSON ({mistake.msg}, {where})") from None
+    except (ValueError, RecursionError):
+        raise MalmoiError(f"{place}: nested too deep or with too long a number to be read") from None
+
+
+def name_kind(value: Any) -> str:
+    """What a value of JSON is, in a word."""
+    if value is None:
+        return "null"
+    return {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list"}.get(
+        type(value), "an object"
+    )
+
+
+def _cut_lines(chunks: Iterator[str], name: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(cut_lines(chunks, name), 1):
+        if line and not line.isspace():
+            yield number, line
+
+
+class _Array:
+    """The items of one JSON array, each as the text it is written in."""
+
+    def __init__(self, chunks: Iterator[str], name: str) -> None:
+        self._chunks = chunks
+        self._name = name
+        self._buffer = ""
+        self._place = 0
+        self._line = 1
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        self._next_mark()
+        self._place += 1
+        if self._next_mark() == "]":
+            self._place += 1
+        else:
+            yield from self._items()
+        if rest := self._next_mark():
+            raise self._fault(f"there is {rest!r} after the end of the JSON array; take it out")
+
+    def _items(self) -> Iterator[tuple[int, str]]:
+        mark = ","
+        while mark == ",":
+            self._next_mark()
+            text = self._item()
+            yield self._line, text
+            self._line += text.count("\n")
+            mark = self._next_mark()
+            self._place += 1
+            if mark not in (",", "]"):
+                raise self._fault("a comma or ] is wanted after an item of the JSON array")
+
+    def _next_mark(self) -> str:
+        """Go to the next character that is no space, and return it; nothing at the end of the file."""
+        while True:
+            while self._place < len(self._buffer):
+                character = self._buffer[self._place]
+                if character not in _SPACE:
+                    return character
+                self._line += character == "\n"
+                self._place += 1
+            self._buffer, self._place = next(self._chunks, ""), 0
+            if not self._buffer:
+                return ""
+
+    def _item(self) -> str:
+        while True:
+            try:
+                _, end = _DECODER.raw_decode(self._buffer, self._place)
+                # A number may go on in the next chunk.
+                is_whole = end < len(self._buffer)
+            except (ValueError, RecursionError):
+                is_whole = False
+            if is_whole:
+                text = self._buffer[self._place : end]
+                self._place = end
+                return text
+            if len(self._buffer) - self._place > LONGEST_CHARACTERS:
+                raise self._fault(
+                    f"the item that begins here is broken, or longer than {LONGEST_CHARACTERS:,} characters"
+                )
+            more = next(self._chunks, None)
+            if more is None:
+                if rest := self._buffer[self._place :]:
+                    parse_json(rest, f"{self._name}, line {self._line}", self._line)
+                raise self._fault("the JSON array ends too early; fetch the file anew")
+            self._buffer, self._place = self._buffer[self._place :] + more, 0
+
+    def _fault(self, what: str) -> MalmoiError:
+        return MalmoiError(f"{self._name}, line {self._line}: {what}")
+
+
+def _kinds_of(record: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    kinds = {}
+    for name, value in record.items():
+        # A null may well be text in the next record.
+        kinds[prefix + name] = TEXT if value is None or isinstance(value, str) else name_kind(value)
+        if isinstance(value, dict):
+            kinds |= _kinds_of(value, f"{prefix}{name}.")
+    return kinds
+
+
+def _look_up(record: Mapping[str, Any], name: str) -> Any:
+    if name in record or "." not in name:
+        return record.get(name, _MISSING)
+    outer, _, inner = name.partition(".")
+    within = record.get(outer)
+    return _look_up(within, inner) if isinstance(within, dict) else _MISSING
+
+
+def _without_surrogates(value: Any) -> Any:
+    """JSON can write half a surrogate pair, which no encoding can."""
+    if isinstance(value, str):
+        return LONE_SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_surrogates(item) for name, item in value.items()}
+    return value
