@@ -85,7 +85,7 @@ def test_evaluate_and_predict(run, work):
     assert figures["examples"] == 48 and figures["accuracy"] > 0.8
     assert "accuracy" in call("evaluate", "run/model", "dev.tsv", cwd=work).stdout
     call("predict", "run/model", "dev.tsv", "-o", "out.csv", cwd=work)
-    rows = list(csv.DictReader((work / "out.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader((work / "out.csv").read_text("utf-8").splitlines()))
     gold = [one.labels[0] for one in toys.sentiment(48, seed=9)]
     assert sum(row["label"] == label for row, label in zip(rows, gold, strict=True)) / 48 == figures["accuracy"]
     assert set(json.loads(rows[0]["scores"])) == {"좋음", "나쁨"}
