@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from corpora import korean_documents
+from toys import sentiment
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -28,6 +29,9 @@ def blocks(name, language):
 @pytest.fixture
 def corpus(tmp_path):
     (tmp_path / "corpus.txt").write_text("\n\n".join(korean_documents(100)), "utf-8")
+    for name, seed in (("reviews", 0), ("dev", 1)):
+        lines = [f"{one.text}\t{one.labels[0]}" for one in sentiment(64, seed=seed)]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["text\tlabel", *lines]), "utf-8")
     return tmp_path
 
 

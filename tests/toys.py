@@ -2,12 +2,16 @@
 
 from random import Random
 
+import torch
 from corpora import korean_documents
 from models import SMALL
 
 from malmoi.checkpoint.bundle import create_bundle
 from malmoi.tasks.examples import Answer, Choice, Classified, Question, Scored, Tagged
+from malmoi.tasks.finetuning import finetune, prepare_finetuning
+from malmoi.tasks.options import FinetuningOptions
 from malmoi.text.tokenizer_training import train_tokenizer
+from malmoi.training.distributed import World
 
 GOOD, BAD = "훌륭한 즐거운 아름다운".split(), "지루한 끔찍한 시시한".split()
 WHO = "학생이 할머니가 고양이가 친구가".split()
@@ -128,3 +132,41 @@ def make_bundle(seed=0, **changes):
     tokenizer = train_tokenizer(texts, kind="wordpiece", vocab_size=600)
     # Wide enough to begin with: such a small model would need long to find its way out of zero.
     return create_bundle(replace(SMALL, **{"initializer_range": 0.1, **changes}), tokenizer, seed=seed)
+
+
+ALONE = World(0, 1, torch.device("cpu"))
+
+# task, examples, figure, what it has to reach
+TASKS = {
+    "classify": (sentiment, "accuracy", 0.95),
+    "several labels": (topics, "micro_f1", 0.9),
+    "pair": (lambda **options: sentiment(pair=True, **options), "accuracy", 0.95),
+    "regress": (scores, "spearman", 0.9),
+    "tag": (tags, "f1", 0.95),
+    "tag characters": (characters, "f1", 0.95),
+    "answer": (questions, "exact_match", 0.9),
+    "answer or not": (lambda **options: questions(impossible=0.3, **options), "exact_match", 0.9),
+    "choose": (choices, "accuracy", 0.9),
+    "embed": (lambda **options: pairs(scored=True, **options), "spearman", 0.7),
+    "embed by contrast": (pairs, "mean_reciprocal_rank", 0.2),
+}
+
+
+def name_task(name):
+    return "classify" if name == "several labels" else name.split()[0]
+
+
+def prepare(name, *, count=192, bundle=None, told=None, model=None, **options):
+    make, *_ = TASKS[name]
+    options = {"epochs": 6, "batch_size": 16, "lr": 3e-3, "seed": 1, **options}
+    return prepare_finetuning(
+        *(name_task(name), make(count=count), make(count=64, seed=9), bundle or make_bundle(**(model or {}))),
+        *(FinetuningOptions(**options), ALONE),
+        model_name="toy",
+        multi_label=name == "several labels",
+        tell=(told if told is not None else []).append,
+    )
+
+
+def run(prepared, out):
+    return list(finetune(prepared, out, ALONE, tell=print))

@@ -31,6 +31,7 @@ _QUESTION_SHARE = 4  # a question takes at most this part of a sequence
 
 class Answering(Kind[Question, Reply]):
     metric: ClassVar[str] = "f1"
+    metrics: ClassVar[tuple[str, ...]] = ("f1", "exact_match")
     default_seq_len: ClassVar[int] = 384
 
     @classmethod

@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from malmoi.errors import MalmoiError
 from malmoi.training.log import read_log
 
 _LOWER_IS_BETTER = {"mean_squared_error"}
@@ -57,7 +56,5 @@ class BestWeights:
                 model.load_state_dict(load_file(self._path))
 
     def _judge(self, evaluation: dict[str, float]) -> float:
-        if self._metric not in evaluation:
-            raise MalmoiError(f"--metric {self._metric}: there is no such figure; choose {', '.join(evaluation)}.")
         value = evaluation[self._metric]
         return -value if self._metric in _LOWER_IS_BETTER else value

@@ -28,6 +28,7 @@ from malmoi.values import IGNORED
 
 class Choosing(Kind[Choice, Chosen]):
     metric: ClassVar[str] = "accuracy"
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     @classmethod
     def make_head(cls, examples: Sequence[Choice], options: FinetuningOptions) -> Head:

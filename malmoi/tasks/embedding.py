@@ -33,6 +33,7 @@ class Embedding(Kind[Scored, Similarity]):
     """Pairs with scores."""
 
     metric: ClassVar[str] = "spearman"
+    metrics: ClassVar[tuple[str, ...]] = ("spearman", "pearson")
     # The score of texts that mean the same, taken from the examples to learn from.
     highest = 1.0
     scale = 20.0
@@ -92,6 +93,7 @@ class Contrast(Embedding):
     """Pairs that are alike, each against all others of its batch."""
 
     metric: ClassVar[str] = "accuracy"
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy", "mean_reciprocal_rank")
 
     def compares_examples(self) -> bool:
         return True

@@ -69,6 +69,10 @@ def prepare_finetuning(
     """Fit the model with its head and encode the examples. Whatever is wrong is said here, before a run begins."""
     require_trainable(examples)
     chosen = choose_kind(task, examples, multi_label=multi_label)
+    if options.metric not in (None, *chosen.metrics):
+        raise MalmoiError(f"--metric {options.metric}: the figures of {task} are {', '.join(chosen.metrics)}.")
+    if (options.metric is not None or options.patience is not None) and not dev:
+        raise MalmoiError("--metric and --patience judge by examples held out; give some with --dev.")
     kind = _fit_head(chosen, task, examples, bundle, options, tell)
     if kind.head is not None:
         require_known_labels(dev, kind.head.labels)

@@ -35,8 +35,9 @@ class Mistake:
 class Kind(ABC, Generic[ExampleT, PredictionT]):
     """A task on a model: `head` says what it answers, `seq_len` how long its sequences may be."""
 
-    # The figure that decides which weights are the best.
+    # The figure that decides which weights are the best, and all that may.
     metric: ClassVar[str]
+    metrics: ClassVar[tuple[str, ...]]
     default_seq_len: ClassVar[int] = 128
 
     def __init__(self, tokenizer: Tokenizer, head: Head | None, seq_len: int) -> None:

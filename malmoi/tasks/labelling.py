@@ -30,6 +30,7 @@ class Labelling(Kind[Classified, Classification]):
     """One label of several."""
 
     metric: ClassVar[str] = "accuracy"
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1", "matthews")
 
     @classmethod
     def make_head(cls, examples: Sequence[Classified], options: FinetuningOptions) -> Head:
@@ -112,6 +113,7 @@ class MultiLabelling(Labelling):
     """Any number of labels, each judged for itself."""
 
     metric: ClassVar[str] = "micro_f1"
+    metrics: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "accuracy")
 
     @classmethod
     def _problem(cls) -> Any:

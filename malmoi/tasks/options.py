@@ -68,6 +68,7 @@ class FinetuningOptions:
             raise MalmoiError(f"--stride {self.stride}: give a whole number from 0 on.")
         if not 0 <= self.seed < 1 << 63:
             raise MalmoiError(f"--seed {self.seed}: give a whole number from 0 to 2**63 - 1.")
+        self.plan(1, 1)  # which looks at the rest
 
     def plan(self, steps_an_epoch: int, hidden_size: int) -> TrainingOptions:
         """The same in the terms of the training loop: steps instead of epochs."""

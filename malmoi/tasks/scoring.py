@@ -23,6 +23,7 @@ from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_te
 
 class Scoring(Kind[Scored, Score]):
     metric: ClassVar[str] = "spearman"
+    metrics: ClassVar[tuple[str, ...]] = ("spearman", "pearson", "mean_squared_error")
 
     @classmethod
     def make_head(cls, examples: Sequence[Scored], options: FinetuningOptions) -> Head:

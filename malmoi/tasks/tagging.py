@@ -48,6 +48,7 @@ class WrittenText(Tagged):
 
 class TagWords(Kind[Tagged, Tagging]):
     metric: ClassVar[str] = "f1"
+    metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "tag_accuracy")
 
     @classmethod
     def make_head(cls, examples: Sequence[Tagged], options: FinetuningOptions) -> Head:

@@ -4,51 +4,15 @@ import numpy as np
 import pytest
 import torch
 import toys
+from toys import ALONE, TASKS, prepare, run
 
 from malmoi.checkpoint.bundle import load_bundle
 from malmoi.tasks.finetuning import finetune, prepare_finetuning
 from malmoi.tasks.inference import predict, run_items
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.ragged import cut_batch
-from malmoi.training.distributed import World
 
-ALONE = World(0, 1, torch.device("cpu"))
-
-# task, examples, figure, what it has to reach
-TASKS = {
-    "classify": (toys.sentiment, "accuracy", 0.95),
-    "several labels": (toys.topics, "micro_f1", 0.9),
-    "pair": (lambda **options: toys.sentiment(pair=True, **options), "accuracy", 0.95),
-    "regress": (toys.scores, "spearman", 0.9),
-    "tag": (toys.tags, "f1", 0.95),
-    "tag characters": (toys.characters, "f1", 0.95),
-    "answer": (toys.questions, "exact_match", 0.9),
-    "answer or not": (lambda **options: toys.questions(impossible=0.3, **options), "exact_match", 0.9),
-    "choose": (toys.choices, "accuracy", 0.9),
-    "embed": (lambda **options: toys.pairs(scored=True, **options), "spearman", 0.7),
-    "embed by contrast": (toys.pairs, "mean_reciprocal_rank", 0.2),
-}
 every_task = pytest.mark.parametrize("name", TASKS)
-
-
-def name_task(name):
-    return "classify" if name == "several labels" else name.split()[0]
-
-
-def prepare(name, *, count=192, bundle=None, told=None, model=None, **options):
-    make, *_ = TASKS[name]
-    options = {"epochs": 6, "batch_size": 16, "lr": 3e-3, "seed": 1, **options}
-    return prepare_finetuning(
-        *(name_task(name), make(count=count), make(count=64, seed=9), bundle or toys.make_bundle(**(model or {}))),
-        *(FinetuningOptions(**options), ALONE),
-        model_name="toy",
-        multi_label=name == "several labels",
-        tell=(told if told is not None else []).append,
-    )
-
-
-def run(prepared, out):
-    return list(finetune(prepared, out, ALONE, tell=print))
 
 
 def weights_of(prepared):

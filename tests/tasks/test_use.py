@@ -1,0 +1,135 @@
+"""Fine-tuned models in use: answers in order, and offsets that are those of the text as it was written."""
+
+import pytest
+import toys
+from toys import ALONE, prepare, run
+
+import malmoi
+from malmoi.tasks.examples import Question, Tagged
+from malmoi.tasks.inference import predict, predict_stream
+from malmoi.tasks.kinds import find_task, open_kind
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A model for each of some tasks, made when it is asked for."""
+    made = {}
+
+    def make(name, **options):
+        if name not in made:
+            out = tmp_path_factory.mktemp("use") / "run"
+            run(prepare(name, **options), out)
+            made[name] = malmoi.load(out / "model")
+        return made[name]
+
+    return make
+
+
+def test_classify(trained):
+    model = trained("classify")
+    texts = [one.text for one in toys.sentiment(40, seed=5)]
+    answers = model.classify(texts)
+    right = [answer.label == one.labels[0] for answer, one in zip(answers, toys.sentiment(40, seed=5), strict=True)]
+    assert sum(right) >= 38
+    assert all(abs(sum(answer.scores.values()) - 1) < 1e-5 and answer.labels == (answer.label,) for answer in answers)
+    # One at a time or all at once, each text gets its own answer.
+    assert [model.classify([text])[0].label for text in texts[:8]] == [answer.label for answer in answers[:8]]
+    assert model.classify([]) == []
+    assert find_task(model.head) == "classify"
+
+
+def test_a_stream_keeps_its_order(trained, monkeypatch):
+    import malmoi.tasks.inference as inference
+
+    monkeypatch.setattr(inference, "_EXAMPLES_AT_ONCE", 7)
+    monkeypatch.setattr(inference, "_TOKENS_AT_ONCE", 40)
+    model = trained("classify")
+    kind = open_kind(model, ("classify",))
+    examples = toys.sentiment(30, seed=5)
+    seen = []
+    for example, answer in predict_stream(kind, model.model, iter(examples), ALONE.device):
+        seen.append(example)
+        assert answer.label == model.classify([example.text])[0].label
+    assert seen == examples
+
+
+def test_tag_finds_the_characters(trained):
+    text = "고양이가  부산 거리에서 영화를\t제주도 거리에서 노래를 들었다."
+    [found] = trained("tag").tag([text])
+    places = [(one.label, one.text, one.start, one.end) for one in found.entities]
+    assert places == [("곳", "부산 거리에서", 6, 13), ("곳", "제주도 거리에서", 18, 26)]
+    assert all(text[start:end] == word for word, (start, end) in zip(found.words, found.spans, strict=True))
+
+
+def test_tag_by_characters(trained):
+    model = trained("tag characters")
+    assert model.head.settings["words"] == "characters"
+    text = "고양이가 부산 거리에서 영화를 보았다."
+    [found] = model.tag([text])
+    assert [(one.text, one.start, one.end) for one in found.entities] == [("부산 거리에서", 5, 12)]
+    assert len(found.tags) == len(text)
+
+
+def test_long_texts_are_tagged_to_their_end(trained):
+    model = trained("tag")
+    words = ["학생이", "서울", "거리에서", "사진을"] * 30
+    kind = open_kind(model, ("tag",), 16)
+    items = kind.encode([Tagged(tuple(words), None, "")])
+    assert len(items) > 5 and items.lengths.max() <= 16
+    assert sorted(items.notes[items.notes >= 0].tolist()) == list(range(len(words)))
+    [found] = predict(kind, model.model, [Tagged(tuple(words), None, "")], ALONE.device)
+    assert len(found.tags) == len(words) and found.tags.count("B-곳") > 20
+
+
+def test_answer_finds_the_characters(trained):
+    context = "할머니가 노래를 친구가 사진을 제주도 편지를 들었다."
+    reply = trained("answer").answer("어디에서 그랬나요?", context)
+    assert reply.answer.text == "제주도" and context[reply.answer.start : reply.answer.end] == "제주도"
+    assert reply.candidates[0] == reply.answer and reply.no_answer_score == 0.0
+
+
+def test_no_answer(trained):
+    model = trained("answer or not")
+    assert model.answer("어디에서 그랬나요?", "할머니가 노래를 친구가 사진을 편지를 들었다.").answer is None
+    assert model.answer("어디에서 그랬나요?", "할머니가 노래를 한강 편지를 들었다.").answer.text == "한강"
+
+
+def test_windows_hold_every_answer(trained):
+    """Far beyond one sequence: each context token is in a window, and the answer is found in one of them."""
+    model = trained("answer")
+    example = toys.questions(1, seed=2, repeat=30)[0]
+    kind = open_kind(model, ("answer",), 32)
+    items = kind.encode([example])
+    assert len(items) > 3 and items.lengths.max() <= 32
+    marked = [tuple(span) for span in items.targets if tuple(span) != (0, 0)]
+    assert marked
+    for item, (first, last) in enumerate(items.targets):
+        if first:
+            places = items.notes[items.tokens(item)]
+            assert example.context[places[first, 0] : places[last, 1]] == example.answers[0].text
+    covered = {place for start, end in items.notes.tolist() if start >= 0 for place in range(start, end)}
+    assert covered == {place for place, letter in enumerate(example.context) if not letter.isspace()}
+    question = Question("", "어디에서 그랬나요? " * 40, example.context, None, False, "")
+    assert kind.encode([question]).lengths.max() <= 32
+
+
+def test_choose(trained):
+    chosen = trained("choose").choose("할머니가", ["지루한 노래를", "훌륭한 영화를", "끔찍한 편지를"])
+    assert chosen.index == 1 and chosen.choice == "훌륭한 영화를" and abs(sum(chosen.scores) - 1) < 1e-5
+    with pytest.raises(malmoi.MalmoiError, match="nothing to choose"):
+        trained("choose").choose("할머니가", [])
+
+
+def test_similar(trained):
+    model = trained("embed", count=256)
+    near = model.similar("학생이 서울 영화를", "영화를 서울 학생이 보았다.").score
+    far = model.similar("학생이 서울 영화를", "편지를 한강 친구가 보았다.").score
+    assert near > far + 0.2
+    assert model.head is None and model.absent == {"word_head", "next_sentence_head"}
+
+
+def test_a_model_for_something_else_says_so(trained):
+    with pytest.raises(malmoi.MalmoiError, match=r"no head for tag \(one for classify\).*malmoi finetune tag"):
+        trained("classify").tag(["학생이"])
+    with pytest.raises(malmoi.MalmoiError, match="no head for a task"):
+        malmoi.Pretrained(**vars(toys.make_bundle())).classify(["학생이"])
