@@ -209,6 +209,9 @@ def test_tags_in_records(read, refusal, tmp_path):
     assert numbers[0].tags == ("0", "5")
     sentence = refusal("tag", "a.jsonl", '{"words": ["a", "b"], "tags": ["O"]}')
     assert "line 1, field 'tags': 1 tags for 2 words" in sentence
+    for bad in ("", None):
+        sentence = refusal("tag", "a.jsonl", json.dumps({"words": ["a", "b"], "tags": ["O", bad]}))
+        assert "line 1, field 'tags': number 2 of the list is empty" in sentence
 
 
 @pytest.mark.parametrize(
