@@ -83,7 +83,9 @@ def _answer(text: Any, start: Any, place: str) -> Answer:
         raise MalmoiError(f"{place}: an answer needs a text")
     if isinstance(start, str) and start.strip().lstrip("-").isdecimal():
         start = int(start)
-    if start in (None, ""):
+    if isinstance(start, float) and start.is_integer():
+        start = int(start)
+    if start is None or start == "":
         # Nothing is known of the place: the search begins before the context, and so does not take it for right.
         start = -1
     if isinstance(start, bool) or not isinstance(start, int):

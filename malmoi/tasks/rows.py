@@ -68,9 +68,14 @@ class Row:
             value = value.split()
         if value is None or value == []:
             raise EmptyText(f"{self.cell(role)}: there are no words; leave such examples out with --skip-empty")
-        if not isinstance(value, list) or any(isinstance(word, list | dict) or word is None for word in value):
+        if not isinstance(value, list) or any(isinstance(word, list | dict) for word in value):
             raise MalmoiError(f"{self.cell(role)}: a list of words is wanted here, or a text with spaces between them")
-        return tuple(word if isinstance(word, str) else _spell(word) for word in value)
+        words = tuple(word if isinstance(word, str) else _spell(word) for word in value)
+        if "" in words:
+            raise MalmoiError(
+                f"{self.cell(role)}: number {words.index('') + 1} of the list is empty; mend or remove it"
+            )
+        return words
 
 
 def make_example(task: TaskName, row: Row, columns: Columns, labelled: bool) -> Example:
