@@ -32,6 +32,7 @@ class Summary:
     hidden_size: int
     max_position_embeddings: int
     config: dict[str, Any]
+    head: dict[str, Any] | None
     weight_types: list[str]
     file_bytes: dict[str, int]
     notes: list[str]
@@ -57,6 +58,7 @@ def summarise(model: str | Path) -> Summary:
         hidden_size=config.hidden_size,
         max_position_embeddings=config.max_position_embeddings,
         config=to_json(config),
+        head=None if configuration.head is None else to_json(configuration.head),
         weight_types=sorted({tensor.dtype for tensor in fit.tensors.values()}),
         file_bytes={path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()},
         notes=[*configuration.notes, *fit.notes],

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from malmoi.tasks.columns import Columns
+from malmoi.tasks.columns import Columns, TaskName
 
 
 def evaluate(
@@ -15,7 +15,9 @@ def evaluate(
     files: Annotated[list[Path], Parameter(help="Examples with the right answers.")],
     /,
     *,
-    task: Annotated[Literal["embed"] | None, Parameter(help="embed judges vectors; else the model's own task.")] = None,
+    task: Annotated[
+        TaskName | None, Parameter(help="embed judges vectors, pair reads pairs; else the model's own task.")
+    ] = None,
     columns: Columns | None = None,
     seq_len: Annotated[int | None, Parameter(help="Longest sequence; as trained by default.")] = None,
     device: Annotated[str | None, Parameter(help="Where to compute; a GPU if there is one.")] = None,

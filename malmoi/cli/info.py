@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
+
+_LABELS_SHOWN = 8
 
 
 def info(
@@ -36,6 +38,7 @@ def info(
         "positions": f"{summary.max_position_embeddings:,}",
         "vocabulary": f"{summary.vocab_size:,}",
         "tokenizer": f"{summary.tokenizer}, {summary.tokenizer_pieces:,} pieces",
+        **({} if summary.head is None else {"head": describe_head(summary.head)}),
         **{f"file {name}": f"{size:,} bytes" for name, size in summary.file_bytes.items()},
     }
     width = max(map(len, lines))
@@ -43,3 +46,12 @@ def info(
         print(f"{name:{width}}  {value}")
     for note in summary.notes:
         print(f"note: {note}")
+
+
+def describe_head(head: dict[str, Any]) -> str:
+    """What a head for a task answers, in a line."""
+    task, labels = head["task"] or head["shape"], head["labels"]
+    shown = ", ".join(labels[:_LABELS_SHOWN]) + (
+        f" and {len(labels) - _LABELS_SHOWN:,} more" if labels[_LABELS_SHOWN:] else ""
+    )
+    return f"{task}: {shown}" if labels else str(task)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from malmoi.errors import MalmoiError
-from malmoi.tasks.columns import Columns
+from malmoi.tasks.columns import Columns, TaskName
 
 
 def predict(
@@ -20,7 +20,9 @@ def predict(
     out: Annotated[
         Path | None, Parameter(name=["--out", "-o"], help="A .jsonl or .csv file; by default JSON lines are printed.")
     ] = None,
-    task: Annotated[Literal["embed"] | None, Parameter(help="embed compares vectors; else the model's own.")] = None,
+    task: Annotated[
+        TaskName | None, Parameter(help="embed compares vectors, pair reads pairs; else the model's own.")
+    ] = None,
     columns: Columns | None = None,
     seq_len: Annotated[int | None, Parameter(help="Longest sequence; as trained by default.")] = None,
     device: Annotated[str | None, Parameter(help="Where to compute; a GPU if there is one.")] = None,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.heads import Head, Shape
 from malmoi.checkpoint.bundle import Bundle
 from malmoi.errors import MalmoiError
 from malmoi.tasks.answering import Answering
 from malmoi.tasks.choosing import Choosing
-from malmoi.tasks.columns import TASK_NAMES, TaskName
+from malmoi.tasks.columns import TaskName
 from malmoi.tasks.embedding import Contrast, Embedding
 from malmoi.tasks.kind import Kind
 from malmoi.tasks.labelling import Labelling, MultiLabelling
@@ -26,8 +27,13 @@ _KINDS: dict[TaskName, type[Kind[Any, Any]]] = {
     "choose": Choosing,
     "embed": Embedding,
 }
-# What a head of others' making is for, where nothing in its folder says.
-_USUAL: dict[str, TaskName] = {"sequence": "classify", "tokens": "tag", "span": "answer", "choice": "choose"}
+# What a head of each shape can be for; the first is what one is for whose folder does not say.
+_USES: dict[Shape, tuple[TaskName, ...]] = {
+    "sequence": ("classify", "pair", "regress"),
+    "tokens": ("tag",),
+    "span": ("answer",),
+    "choice": ("choose",),
+}
 
 
 def choose_kind(task: TaskName, examples: Sequence[Any], *, multi_label: bool) -> type[Kind[Any, Any]]:
@@ -43,10 +49,17 @@ def find_task(head: Head | None) -> TaskName | None:
     """What a model is for."""
     if head is None:
         return None
-    named = next((name for name in TASK_NAMES if name == head.task), None)
+    named = next((name for name in _USES[head.shape] if name == head.task), None)
     if named is None and head.shape == "sequence" and (head.problem == "regression" or len(head.labels) == 1):
         return "regress"
-    return named or _USUAL[head.shape]
+    return named or _USES[head.shape][0]
+
+
+def take_for(head: Head, task: TaskName) -> Head:
+    """The same head, used for another task of its shape: pairs instead of single texts."""
+    if task not in _USES[head.shape]:
+        raise MalmoiError(f"--task {task}: the model has a head for {' or '.join(_USES[head.shape])}.")
+    return replace(head, task=task)
 
 
 def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = None) -> Kind[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 
@@ -16,7 +16,7 @@ from malmoi.tasks.embedding import Contrast, Embedding
 from malmoi.tasks.examples import Choice, Classified, Question, Scored
 from malmoi.tasks.inference import predict
 from malmoi.tasks.kind import Kind
-from malmoi.tasks.kinds import choose_kind, find_seq_len, find_task, open_kind
+from malmoi.tasks.kinds import choose_kind, find_seq_len, find_task, open_kind, take_for
 from malmoi.tasks.predictions import Chosen, Classification, Reply, Similarity, Tagging
 from malmoi.tasks.tagging import TagWords
 from malmoi.training.distributed import choose_device
@@ -41,13 +41,15 @@ class OpenedTask:
         return self.kind
 
 
-def open_task(folder: Path, task: Literal["embed"] | None, seq_len: int | None, device: str | None) -> OpenedTask:
-    """The model in a folder, for what it was fine-tuned for, or for comparing vectors."""
+def open_task(folder: Path, task: TaskName | None, seq_len: int | None, device: str | None) -> OpenedTask:
+    """The model in a folder, for its own task, for another one of that shape, or for comparing vectors."""
     bundle = load_bundle(folder)
     chosen = choose_device(device)
     bundle.model.to(chosen)
     if task == "embed":
         return OpenedTask("embed", _embedding(bundle, seq_len), bundle, chosen)
+    if bundle.head is not None and task is not None:
+        bundle.head = take_for(bundle.head, task)
     own = find_task(bundle.head)
     if own is None or "task_head" in bundle.absent:
         raise MalmoiError(

@@ -151,6 +151,10 @@ def test_tag_and_answer(work):
         assert answer["id"] == example.id and example.context[answer["start"] : answer["end"]] == answer["text"]
 
 
+def test_info_names_the_labels(run, work):
+    assert "classify: 나쁨, 좋음" in call("info", "run/model", cwd=work).stdout
+
+
 def test_mistakes(refuses, run, work):
     train, model = work / "train.tsv", work / "model"
     refuses("finetune", "poetry", train, "--model", model, "--out", "x", says=["poetry"])
@@ -164,7 +168,7 @@ def test_mistakes(refuses, run, work):
         says=["--metric beauty", "accuracy"],
     )
     refuses("evaluate", model, train, says=["no head for a task", "malmoi finetune"])
-    refuses("predict", model, train, says=["no head for a task"])
+    refuses("predict", run / "model", train, "--task", "tag", says=["--task tag", "classify or pair"])
     refuses("predict", run / "model", train, "-o", "out.xls", says=["out.xls", ".jsonl or .csv"])
     (work / "strange.tsv").write_text("text\tlabel\n학생이 보았다.\t좋은\n친구가 썼다.\t나쁨\n", "utf-8")
     refuses("evaluate", run / "model", work / "strange.tsv", says=["strange.tsv, line 2", "좋은", "좋음"])
