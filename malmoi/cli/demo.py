@@ -68,8 +68,6 @@ def demo(
 
 
 def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
-    from dataclasses import replace
-
     import torch
 
     from malmoi.catalog import find_objective
@@ -79,20 +77,17 @@ def _train(store: Store, tokenizer: Tokenizer, out: Path, steps: int) -> None:
     from malmoi.objectives.options import ExampleOptions
     from malmoi.pretrained import create
     from malmoi.progress import progress
-    from malmoi.systems.bert import PRESETS
     from malmoi.training.distributed import World
     from malmoi.training.fills import fill_held_out
     from malmoi.training.log import read_log
     from malmoi.training.options import TrainingOptions
     from malmoi.training.pretraining import evaluation_batches, pretrain
 
-    # Two minutes are too short for next sentences, and to learn anything by heart, which dropout is there against.
-    examples = ExampleOptions(objective="mlm", seq_len=64)
+    examples = ExampleOptions(seq_len=64)
     training = TrainingOptions(
         steps=steps, lr=2e-3, eval_every=max(1, steps // 4), eval_share=_HELD_OUT, save_every=max(1, steps // 2)
     )
-    size = replace(PRESETS["bert-tiny"], hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    bert = create(size, tokenizer)
+    bert = create("bert-tiny", tokenizer)
     world = World(0, 1, torch.device("cpu"))
     with progress("training", steps, "steps") as show:
         for one in pretrain(store, bert, out, examples, training, world, model_name="bert-tiny", tell=print):
