@@ -20,7 +20,7 @@ from pathlib import Path
 import cyclopts
 import numpy as np
 from measuring import DATA, find_data, print_figures, write_json
-from toys import (
+from small_worlds import (
     ALONE,
     Result,
     hide_everything,

@@ -89,11 +89,17 @@ class Files:
 
 
 def read_records(
-    chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain, *, header: bool = True
+    chunks: Iterator[str],
+    report: SourceReport,
+    choose: Choose,
+    complain: Complain,
+    *,
+    header: bool = True,
+    mend: bool = True,
 ) -> Iterator[Record]:
     """The records of a text in the report's format: jsonl, csv or tsv."""
     if report.format == "jsonl":
-        return read_json(chunks, report, choose, complain)
+        return read_json(chunks, report, choose, complain, mend=mend)
     reader = read_csv if report.format == "csv" else read_tsv
     return reader(chunks, report, choose, complain, header=header)
 

@@ -17,8 +17,13 @@ _MISSING = object()
 _DECODER = json.JSONDecoder()
 
 
-def read_json(chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain) -> Iterator[Record]:
-    """JSON objects, of which a field within a field is called `outer.inner`."""
+def read_json(
+    chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain, *, mend: bool = True
+) -> Iterator[Record]:
+    """JSON objects, of which a field within a field is called `outer.inner`.
+
+    JSON can write half a surrogate pair, which no encoding can; it is replaced by U+FFFD unless `mend` is false.
+    """
     first = next((chunk for chunk in chunks if chunk), "")
     is_array = first.lstrip().startswith("[")
     text_chunks = chain([first], chunks)
@@ -34,7 +39,7 @@ def read_json(chunks: Iterator[str], report: SourceReport, choose: Choose, compl
             if not chosen or _MISSING in values:
                 chosen = choose(_kinds_of(record), place)
                 values = [_look_up(record, name) for name in chosen]
-            if "\\u" in text:
+            if mend and "\\u" in text:
                 values = [_without_surrogates(value) for value in values]
             cleaned = clean_value(values, place)
         except MalmoiError as mistake:
@@ -162,7 +167,6 @@ def _look_up(record: Mapping[str, Any], name: str) -> Any:
 
 
 def _without_surrogates(value: Any) -> Any:
-    """JSON can write half a surrogate pair, which no encoding can."""
     if isinstance(value, str):
         return LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):

@@ -62,7 +62,7 @@ class TextRows(Files):
         text = self.text(self.source, report)
         if report.format == "txt":
             return (Record(number, [line]) for number, line in enumerate(cut_lines(text, report.path), 1))
-        return read_records(text, report, self._choose(report), refuse)
+        return read_records(text, report, self._choose(report), refuse, mend=False)
 
     def _choose(self, report: SourceReport) -> Choose:
         text_field, id_field = self.fields

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from learning import shuffle_words
-from toys import (
+from small_worlds import (
     hide_everything,
     learn_progressions,
     learn_topics,
