@@ -55,10 +55,10 @@ app = cyclopts.App(help=__doc__)
 def words(
     *,
     data: Path = DATA,
-    steps: int = 1400,
-    batch_size: int = 32,
+    steps: int = 9000,
+    batch_size: int = 8,
     seq_len: int = 64,
-    lr: float = 1e-3,
+    lr: float = 4e-4,
     out: Path | None = None,
     small: bool = False,
     json: Path | None = None,
@@ -94,7 +94,7 @@ def words(
             for name, path in (("real", text), ("control", shuffled), ("held-out", folder / "valid.txt"))
         }
         # The same hidden words for both runs and for the unigram loss.
-        held_out = list(evaluation_batches(MASKED, stores["held-out"], examples, replace(training, eval_batches=64)))
+        held_out = list(evaluation_batches(MASKED, stores["held-out"], examples, replace(training, eval_batches=256)))
         curves = {
             name: _follow_run(stores[name], held_out, place / f"run-{name}", examples, training)
             for name in ("real", "control")

@@ -127,16 +127,26 @@ def _repeat_lines(data: Path, name: TextName) -> Iterator[str]:
 def _run_prepare(text: Path, tokenizer: Path, workers: int) -> MemoryUse:
     out = text.parent / "store"
     words = ["-m", "malmoi", "prepare", str(text), "--documents", "line", "--tokenizer", str(tokenizer)]
-    peak, largest = _watch([sys.executable, *words, "--out", str(out), "--workers", str(workers)])
+    used = watch([sys.executable, *words, "--out", str(out), "--workers", str(workers)])
     manifest: dict[str, Any] = json_format.loads((out / "store.json").read_text("utf-8"))
     on_disk = sum((out / name).stat().st_size for name in (TOKENS, WORDS))
     shutil.rmtree(out)
-    return MemoryUse(peak / 1e6, largest / 1e6, on_disk / manifest["tokens"])
+    return MemoryUse(used.peak / 1e6, used.largest / 1e6, on_disk / manifest["tokens"])
 
 
-def _watch(words: list[str]) -> tuple[int, int]:
-    """Run a command; the highest sum of its processes' memory, and the most that a single one took, in bytes."""
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+@dataclass(frozen=True)
+class Watched:
+    """The highest sum of a command's processes' memory, and the most that a single one took, in bytes."""
+
+    peak: int
+    largest: int
+    seconds: float
+
+
+def watch(words: list[str], cwd: Path | None = None) -> Watched:
+    """Run a command and look at its memory all the while."""
+    began = time.perf_counter()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, cwd=cwd)
     tree = psutil.Process(process.pid)
     peak = 0
     while True:
@@ -150,7 +160,8 @@ def _watch(words: list[str]) -> tuple[int, int]:
     if process.returncode:
         sys.exit(f"{' '.join(words)}\nended with exit code {process.returncode}")
     # Linux counts this in units of 1024 bytes, macOS in bytes.
-    return peak, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    largest = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Watched(peak, largest, time.perf_counter() - began)
 
 
 def _add_up(tree: psutil.Process) -> int:

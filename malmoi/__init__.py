@@ -12,42 +12,56 @@ if TYPE_CHECKING:
     from malmoi.objectives.examples import Examples
     from malmoi.objectives.options import ExampleOptions
     from malmoi.pretrained import Pretrained, create
+    from malmoi.runs import finetune, pretrain
+    from malmoi.tasks.columns import Columns
+    from malmoi.tasks.options import FinetuningOptions
     from malmoi.text.reading import Corpus, ReadOptions
     from malmoi.text.tokenizer import Tokenizer, load_tokenizer
     from malmoi.text.tokenizer_training import train_tokenizer
+    from malmoi.training.options import TrainingOptions
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Columns",
     "Corpus",
     "ExampleOptions",
     "Examples",
+    "FinetuningOptions",
     "MalmoiError",
     "Pretrained",
     "ReadOptions",
     "Store",
     "Tokenizer",
+    "TrainingOptions",
     "__version__",
     "create",
+    "finetune",
     "load",
     "load_tokenizer",
     "prepare_store",
+    "pretrain",
     "train_tokenizer",
 ]
 
 # Where each name lives. They are imported when first used, so that `import malmoi` and the command line start at once.
 _HOMES = {
+    "Columns": "malmoi.tasks.columns",
     "Corpus": "malmoi.text.reading",
     "ExampleOptions": "malmoi.objectives.options",
     "Examples": "malmoi.objectives.examples",
+    "FinetuningOptions": "malmoi.tasks.options",
     "Pretrained": "malmoi.pretrained",
     "ReadOptions": "malmoi.text.reading",
     "Store": "malmoi.data.store",
     "Tokenizer": "malmoi.text.tokenizer",
+    "TrainingOptions": "malmoi.training.options",
     "create": "malmoi.pretrained",
+    "finetune": "malmoi.runs",
     "load": "malmoi.loading",
     "load_tokenizer": "malmoi.text.tokenizer",
     "prepare_store": "malmoi.data.prepare",
+    "pretrain": "malmoi.runs",
     "train_tokenizer": "malmoi.text.tokenizer_training",
 }
 

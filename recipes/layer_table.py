@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json as json_format
+import re
 import statistics
 import sys
 from collections.abc import Sequence
@@ -25,8 +26,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 import malmoi
 from malmoi.blocks.scalar_mix import ScalarMix
+from malmoi.tasks.entities import score_entities
+from malmoi.tasks.reading import read_examples
 
-OUTSIDE = "O"
 _LONGEST_TOKENS = 200
 
 
@@ -55,7 +57,7 @@ def main(
 
     Args:
         model: Folder of a model, or a hub id.
-        file: KLUE-NER, a character a line.
+        file: Words with tags: CoNLL, or a character a line as in KLUE-NER.
         train: How many sentences to train on; the next ones are for testing.
         last: How many of the last layers to take together.
         seeds: Runs to average over.
@@ -98,27 +100,14 @@ def main(
 
 
 def read_words(file: Path) -> list[tuple[list[str], list[str]]]:
-    """Sentences as words with tags; a word's tag is that of its first character."""
+    """Sentences as words with tags. Where the file has a character a line, a word's tag is that of its first one."""
     sentences = []
-    for block in file.read_text("utf-8").split("\n\n"):
-        words: list[str] = []
-        tags: list[str] = []
-        is_open = False
-        for line in block.split("\n"):
-            if line.startswith("##") or "\t" not in line:
-                continue
-            character, tag = line.split("\t")
-            if not character.strip():
-                is_open = False
-                continue
-            if is_open:
-                words[-1] += character
-            else:
-                words.append(character)
-                tags.append(tag.strip())
-            is_open = True
-        if words:
-            sentences.append((words, tags))
+    for sentence in read_examples("tag", [file], labelled=True):
+        if any(word.isspace() for word in sentence.words):
+            found = list(re.finditer(r"\S+", "".join(sentence.words)))
+            sentences.append(([word.group() for word in found], [sentence.tags[word.start()] for word in found]))
+        else:
+            sentences.append((list(sentence.words), list(sentence.tags)))
     return sentences
 
 
@@ -166,27 +155,9 @@ def measure(
             nn.functional.cross_entropy(tagger(inputs).flatten(0, 1), wanted.flatten()).backward()
             optimizer.step()
     tagger.eval()
-    right = guessed = gold = 0
     with torch.inference_mode():
-        for one, wanted in zip(features[train:], labels[train:], strict=True):
-            ours = find_entities([tags[best] for best in tagger(one[None])[0].argmax(dim=-1)])
-            theirs = find_entities([tags[tag] for tag in wanted])
-            right, guessed, gold = right + len(ours & theirs), guessed + len(ours), gold + len(theirs)
-    return 200 * right / max(1, guessed + gold)
-
-
-def find_entities(tags: list[str]) -> set[tuple[int, int, str]]:
-    """Spans with their kinds. An I that continues nothing begins an entity, as in CoNLL's scorer."""
-    entities = set()
-    begin, kind = 0, ""
-    for place, tag in enumerate([*tags, OUTSIDE]):
-        continues = tag.startswith("I-") and tag[2:] == kind
-        if kind and not continues:
-            entities.add((begin, place, kind))
-            kind = ""
-        if tag != OUTSIDE and not continues:
-            begin, kind = place, tag[2:]
-    return entities
+        found = [[tags[best] for best in tagger(one[None])[0].argmax(dim=-1)] for one in features[train:]]
+    return 100 * score_entities([[tags[tag] for tag in wanted] for wanted in labels[train:]], found).f1
 
 
 def digest(model: nn.Module) -> str:

@@ -30,6 +30,7 @@ def evaluate(
     find_weights(folder)
     for path in files:
         path.stat()
+    from malmoi.progress import progress
     from malmoi.tasks.inference import predict
     from malmoi.tasks.reading import read_examples, require_known_labels
     from malmoi.tasks.use import open_task
@@ -39,13 +40,18 @@ def evaluate(
     if opened.kind.head is not None:
         require_known_labels(examples, opened.kind.head.labels)
     kind = opened.kind_for(examples)
-    figures = kind.measure(examples, predict(kind, opened.bundle.model, examples, opened.device))
+    count = len(examples)
+    with progress("evaluating", count, "examples") as show:
+        predictions = predict(
+            kind, opened.bundle.model, examples, opened.device, show=lambda share: show(round(share * count))
+        )
+    figures = kind.measure(examples, predictions)
     if json:
         import json as format
 
-        print(format.dumps({"examples": len(examples), **figures}))
+        print(format.dumps({"examples": count, **figures}))
         return
-    lines = {"examples": f"{len(examples):,}", **{name: f"{value:.4f}" for name, value in figures.items()}}
+    lines = {"examples": f"{count:,}", **{name: f"{value:.4f}" for name, value in figures.items()}}
     width = max(map(len, lines))
     for name, value in lines.items():
         print(f"{name.replace('_', ' '):{width}}  {value}")

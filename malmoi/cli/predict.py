@@ -38,16 +38,20 @@ def predict(
         path.stat()
     from malmoi.progress import progress
     from malmoi.tasks.inference import predict_stream
-    from malmoi.tasks.reading import read_examples
+    from malmoi.tasks.reading import ReadingNotes, read_examples
     from malmoi.tasks.use import open_task
     from malmoi.tasks.writing import open_records
 
     opened = open_task(folder, task, seq_len, device)
-    examples = read_examples(opened.task, files, columns, labelled=False)
-    with open_records(out) as write, progress("predicting", None, "examples") as show:
-        answered = predict_stream(opened.kind, opened.bundle.model, examples, opened.device)
-        for number, (example, prediction) in enumerate(answered, 1):
+    notes = ReadingNotes()
+    examples = read_examples(opened.task, files, columns, labelled=False, notes=notes)
+    source = notes.source
+    assert source is not None
+    count = 0
+    with open_records(out) as write, progress("predicting", source.total_bytes, "B") as show:
+        for example, prediction in predict_stream(opened.kind, opened.bundle.model, examples, opened.device):
             write(opened.kind.to_record(example, prediction))
-            show(number)
+            count += 1
+            show(source.bytes_read)
     if out is not None:
-        print(f"{out}: {number:,} predictions", file=sys.stderr)
+        print(f"{out}: {count:,} predictions", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,13 +19,25 @@ from malmoi.training.sharding import put_apart
 
 _TOKENS_AT_ONCE = 8192
 _EXAMPLES_AT_ONCE = 2048
+# Called with the share that is done.
+Show = Callable[[float], None]
+
+
+def _show_nothing(share: float) -> None:
+    pass
 
 
 @torch.no_grad()
 def run_items(
-    kind: Kind[Any, Any], model: nn.Module, items: Items, device: torch.device, precision: Precision = "fp32"
+    kind: Kind[Any, Any],
+    model: nn.Module,
+    items: Items,
+    device: torch.device,
+    precision: Precision = "fp32",
+    show: Show = _show_nothing,
 ) -> list[NDArray[np.float32]]:
     """The outputs of each item."""
+    done = 0
     was_training = model.training
     model.eval()
     outputs: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(items)
@@ -35,6 +47,8 @@ def run_items(
             rows = kind.outputs(model, cut_batch(items, chosen, pad_id), device).float().cpu().numpy()
         for item, row in zip(chosen, rows, strict=True):
             outputs[item] = row
+        done += len(chosen)
+        show(done / len(items))
     model.train(was_training)
     put_apart(model)
     return outputs
@@ -57,12 +71,13 @@ def predict(
     examples: Sequence[Any],
     device: torch.device,
     precision: Precision = "fp32",
+    show: Show = _show_nothing,
 ) -> list[Any]:
     """A prediction for each example."""
     if not examples:
         return []
     items = kind.encode(examples)
-    return kind.interpret(examples, items, run_items(kind, model, items, device, precision))
+    return kind.interpret(examples, items, run_items(kind, model, items, device, precision, show))
 
 
 def predict_stream(

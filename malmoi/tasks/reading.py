@@ -37,6 +37,7 @@ class ReadingNotes:
     """What happened while files were read, filled in as they are."""
 
     files: list[SourceReport] = field(default_factory=list)
+    source: Files | None = None  # tells how far reading has come
     empty: int = 0  # examples with an empty text
     skipped: int = 0  # examples left out by --skip-label
     repaired_answers: int = 0  # answers whose offset was wrong
@@ -59,7 +60,7 @@ def read_examples(
     columns = columns or Columns()
     notes = notes or ReadingNotes()
     files = Files(paths, encoding=columns.encoding)
-    notes.files = files.reports
+    notes.files, notes.source = files.reports, files
     return _Reader(task, files, columns, labelled, complain, notes).read()
 
 

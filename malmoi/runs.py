@@ -1,0 +1,134 @@
+"""A whole run in one call, with its progress on standard error: pre-training on a store, fine-tuning on files.
+
+The same call again goes on with an interrupted run and has nothing to do where one is finished. Under torchrun all
+ranks share the work, and the first one speaks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from malmoi.checkpoint.location import find_folder, find_weights
+from malmoi.data.store import Store
+from malmoi.objectives.options import ExampleOptions
+from malmoi.progress import progress
+from malmoi.tasks.columns import Columns, TaskName
+from malmoi.tasks.options import FinetuningOptions
+from malmoi.tasks.reading import read_examples
+from malmoi.training.options import TrainingOptions
+
+if TYPE_CHECKING:
+    from malmoi.checkpoint.bundle import Bundle
+    from malmoi.training.distributed import World
+    from malmoi.training.run import Progress
+
+# torch is imported within the functions, so that what is wrong with files and folders is said at once.
+
+
+def pretrain(
+    store: str | Path,
+    *,
+    out: str | Path,
+    model: str | Path = "bert-mini",
+    examples: ExampleOptions | None = None,
+    training: TrainingOptions | None = None,
+    device: str | None = None,
+) -> Path:
+    """Train a preset from scratch, or go on with a model (a folder, or a hub id); return the folder of the result."""
+    opened, out = Store(Path(store)), Path(out)
+    examples, training = examples or ExampleOptions(), training or TrainingOptions()
+
+    from malmoi.training.distributed import join_world
+    from malmoi.training.pretraining import pretrain as run
+
+    with join_world(device) as world:
+        tell = _teller(world)
+        bundle = _open_model(str(model), opened, examples.seed, tell)
+        steps = run(opened, bundle, out, examples, training, world, model_name=str(model), tell=tell)
+        _follow(steps, training.steps, world, tell)
+    return out / "model"
+
+
+def finetune(
+    task: TaskName,
+    files: Sequence[str | Path],
+    *,
+    model: str | Path,
+    out: str | Path,
+    dev: str | Path | None = None,
+    columns: Columns | None = None,
+    options: FinetuningOptions | None = None,
+    device: str | None = None,
+) -> Path:
+    """Fine-tune a model (a folder, or a hub id) on files of examples; return the folder of the result.
+
+    Of the examples in `dev` nothing is learned: the model that does best on them is kept.
+    """
+    columns, options, out = columns or Columns(), options or FinetuningOptions(), Path(out)
+    folder = find_folder(model)
+    find_weights(folder)
+    learned = list(read_examples(task, files, columns, labelled=True))
+    held_out = [] if dev is None else list(read_examples(task, [dev], columns, labelled=True))
+
+    from malmoi.checkpoint.bundle import load_bundle
+    from malmoi.tasks.finetuning import finetune as run
+    from malmoi.tasks.finetuning import prepare_finetuning
+    from malmoi.training.distributed import join_world
+
+    with join_world(device) as world:
+        tell = _teller(world)
+        prepared = prepare_finetuning(
+            *(task, learned, held_out, load_bundle(folder), options, world),
+            model_name=str(model),
+            multi_label=columns.multi_label,
+            tell=tell,
+        )
+        _follow(run(prepared, out, world, tell=tell), prepared.training.steps, world, tell)
+    return out / "model"
+
+
+def _open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]) -> Bundle:
+    """A preset for the store's tokenizer, or a folder or hub id to go on from, grown if the tokenizer has."""
+    from malmoi.checkpoint.bundle import create_bundle, load_bundle
+    from malmoi.checkpoint.growth import grow_vocabulary
+
+    if not Path(model).exists() and "/" not in model:
+        return create_bundle(model, store.tokenizer, seed=seed)
+    bundle = load_bundle(model)
+    if bundle.head is not None:
+        bundle.change_head(None, seed)
+    if bundle.tokenizer.fingerprint != store.tokenizer.fingerprint:
+        added = grow_vocabulary(bundle, store.tokenizer)
+        tell(f"{model}: its vocabulary grows by {added:,} pieces to {bundle.config.vocab_size:,}.")
+    return bundle
+
+
+def _follow(steps: Iterator[Progress], total: int, world: World, tell: Callable[[str], None]) -> None:
+    from malmoi.training.run import Interrupted
+
+    try:
+        with progress("training", total, "steps") as show:
+            for one in steps:
+                if world.is_first:
+                    show(one.step.step + 1)
+                    if one.evaluation is not None:
+                        tell(_describe(one))
+    except Interrupted as stop:
+        tell(f"stopped by signal {stop}; a checkpoint is saved, run the same command again to go on.")
+        raise SystemExit(128 + int(str(stop))) from None
+
+
+def _describe(one: Progress) -> str:
+    figures = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in (one.evaluation or {}).items())
+    return f"step {one.step.step + 1:,}: loss {one.step.loss:.3f}; held out: {figures}"
+
+
+def _teller(world: World) -> Callable[[str], None]:
+    def tell(sentence: str) -> None:
+        if world.is_first:
+            print(f"malmoi: {sentence}", file=sys.stderr, flush=True)
+
+    return tell
