@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 from corpora import korean_documents, python_documents
+from hypothesis import settings
 
 # Two test processes with two threads each would wait for each other on two cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The same examples everywhere, and no limit of time: what passes on one machine passes on the next.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
