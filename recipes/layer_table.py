@@ -116,7 +116,7 @@ def extract(
 ) -> list[Tensor]:
     """For each sentence (words, layers, hidden)."""
     layers = list(range(bert.config.num_hidden_layers + 1)) if layers is None else layers
-    found = bert.words([words for words, _ in sentences], layers=layers, pieces="mean")
+    found = bert.words([words for words, _ in sentences], layers=layers, pieces="first")
     return [torch.from_numpy(one.vectors).view(len(one.words), len(layers), -1) for one in found]
 
 
