@@ -14,7 +14,8 @@ _SECONDS_BETWEEN_LINES = 15.0
 def progress(description: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     """Yield `show(done)`: call it with how much of `total` is done; None as total means nobody knows.
 
-    With unit "B" amounts are printed as kB, MB, GB. Everything goes to standard error.
+    With unit "B" amounts are printed as kB, MB, GB. Everything goes to standard error. The rate is that since the first
+    call: what an earlier run had done then, or what it took to start, says nothing about the time left.
     """
     if sys.stderr.isatty():
         yield from _bar(description, total, unit)
@@ -29,28 +30,38 @@ def _bar(description: str, total: int | None, unit: str) -> Iterator[Callable[[i
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(_rate(task.completed, task.elapsed or 0.0, unit), style="progress.data.speed")
+            done = task.completed - (task.fields["first"] or 0)
+            return Text(_rate(done, task.elapsed or 0.0, unit), style="progress.data.speed")
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), Rate())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=total)
-        yield lambda done: bar.update(task, completed=done)
+        task = bar.add_task(description, total=total, first=None)
+
+        def show(done: int) -> None:
+            if bar.tasks[task].fields["first"] is None:
+                bar.reset(task, completed=done, first=done)
+            bar.update(task, completed=done)
+
+        yield show
 
 
 def _lines(description: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    start = last = time.monotonic()
+    last = time.monotonic()
+    first: tuple[float, int] | None = None
 
     def show(done: int) -> None:
-        nonlocal last
+        nonlocal first, last
         now = time.monotonic()
-        if now - last < _SECONDS_BETWEEN_LINES or not done:
+        first = first or (now, done)
+        start, before = first
+        if now - last < _SECONDS_BETWEEN_LINES or done == before:
             return
         last = now
         line = f"{description}: {_amount(done, unit)}"
         if total:
-            left = (now - start) * (total - done) / done
+            left = (now - start) * (total - done) / (done - before)
             line += f" of {_amount(total, unit)}, {max(0, left):.0f} s left"
-        print(f"{line}, {_rate(done, now - start, unit)}", file=sys.stderr, flush=True)
+        print(f"{line}, {_rate(done - before, now - start, unit)}", file=sys.stderr, flush=True)
 
     yield show
 
