@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from malmoi.errors import MalmoiError
 from malmoi.training.log import read_log
 
 _LOWER_IS_BETTER = {"mean_squared_error"}
@@ -35,11 +37,21 @@ class BestWeights:
         assert self._values is not None
         value = self._judge(evaluation)
         if self._writes and value > max(self._values, default=-math.inf):
+            self._save(model)
+        self._values.append(value)
+
+    def _save(self, model: nn.Module) -> None:
+        beside = self._path.with_suffix(".partial")
+        try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            beside = self._path.with_suffix(".partial")
             save_file({name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()}, beside)
             beside.replace(self._path)
-        self._values.append(value)
+        except (OSError, SafetensorError) as failure:
+            beside.unlink(missing_ok=True)
+            raise MalmoiError(
+                f"{self._path}: the best weights could not be written ({failure}); checkpoints are kept: when there is "
+                "room, run the same command again and it goes on."
+            ) from None
 
     def has_enough(self) -> bool:
         """Whether the last evaluations, as many as there is patience for, brought nothing better."""
@@ -51,9 +63,16 @@ class BestWeights:
 
     def restore(self, model: nn.Module) -> None:
         """Give the model the best weights, if there were any."""
-        if self._path.is_file():
-            with torch.no_grad():
-                model.load_state_dict(load_file(self._path))
+        if not self._path.is_file():
+            return
+        try:
+            weights = load_file(self._path)
+        except (OSError, SafetensorError) as failure:
+            raise MalmoiError(
+                f"{self._path}: the best weights are damaged ({failure}); choose another --out and train again."
+            ) from None
+        with torch.no_grad():
+            model.load_state_dict(weights)
 
     def _judge(self, evaluation: dict[str, float]) -> float:
         value = evaluation[self._metric]
