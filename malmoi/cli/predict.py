@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from malmoi.errors import MalmoiError
 from malmoi.tasks.columns import Columns, TaskName
+from malmoi.tasks.writing import ENDINGS
 
 
 def predict(
@@ -27,31 +28,21 @@ def predict(
     seq_len: Annotated[int | None, Parameter(help="Longest sequence; as trained by default.")] = None,
     device: Annotated[str | None, Parameter(help="Where to compute; a GPU if there is one.")] = None,
 ) -> None:
-    """Answer every example of a file with a fine-tuned model, in their order, however many there are."""
+    """Answer every example of a file with a fine-tuned model, in their order, however many there are.
+
+    The same command again goes on where an interrupted one stopped.
+    """
     from malmoi.checkpoint.location import find_folder, find_weights
 
-    if out is not None and out.suffix not in (".jsonl", ".csv"):
-        raise MalmoiError(f"--out {out}: name a file that ends in .jsonl or .csv.")
+    if out is not None and out.suffix not in ENDINGS:
+        raise MalmoiError(f"--out {out}: name a file that ends in {' or '.join(ENDINGS)}.")
     folder = find_folder(model)
     find_weights(folder)
     for path in files:
         path.stat()
-    from malmoi.progress import progress
-    from malmoi.tasks.inference import predict_stream
-    from malmoi.tasks.reading import ReadingNotes, read_examples
+    from malmoi.tasks.predicting import predict_files
     from malmoi.tasks.use import open_task
-    from malmoi.tasks.writing import open_records
 
-    opened = open_task(folder, task, seq_len, device)
-    notes = ReadingNotes()
-    examples = read_examples(opened.task, files, columns, labelled=False, notes=notes)
-    source = notes.source
-    assert source is not None
-    count = 0
-    with open_records(out) as write, progress("predicting", source.total_bytes, "B") as show:
-        for example, prediction in predict_stream(opened.kind, opened.bundle.model, examples, opened.device):
-            write(opened.kind.to_record(example, prediction))
-            count += 1
-            show(source.bytes_read)
+    count = predict_files(open_task(folder, task, seq_len, device), files, columns or Columns(), out)
     if out is not None:
         print(f"{out}: {count:,} predictions", file=sys.stderr)

@@ -9,14 +9,10 @@ skips those and goes on; `OUT` itself appears only when it is whole.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -24,7 +20,8 @@ from numpy.typing import NDArray
 
 from malmoi import __version__
 from malmoi.data import store as layout
-from malmoi.data.folders import FolderLock, digest_file, publish_folder
+from malmoi.data.folders import digest_file, publish_folder
+from malmoi.data.growing import GrowingFolder
 from malmoi.data.store import FORMAT, StoreManifest, read_manifest, token_type, write_manifest
 from malmoi.data.workers import EncodedBlock, encode_blocks
 from malmoi.errors import MalmoiError
@@ -36,7 +33,6 @@ from malmoi.text.tokenizer import Tokenizer
 MEMORY_BOUND_MB = 1000
 _BLOCK_CHARACTERS = 1 << 20
 _BLOCKS_BETWEEN_NOTES = 16
-_JOURNAL = "journal.json"
 
 
 def prepare_store(
@@ -57,31 +53,18 @@ def prepare_store(
         return _recognise(out, recipe), False
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(out.name + ".partial")
-    partial.mkdir(exist_ok=True)
-    with FolderLock(partial), _explain_failure(partial), _Writer(partial, recipe, tokenizer) as writer:
+    files = GrowingFolder(partial, layout.ARRAY_FILES, recipe, can_resume=_can_be_recognised(recipe))
+    with files:
+        writer = _Writer(files, tokenizer)
         blocks = _cut_blocks(corpus, writer)
-        description = "going on preparing" if writer.journal.blocks else "preparing"
+        description = "going on preparing" if writer.written.blocks else "preparing"
         with progress(description, corpus.total_bytes, "B") as show:
             for block in encode_blocks(blocks, tokenizer, sentences, _choose_workers(corpus, workers)):
                 writer.append(block)
                 show(corpus.bytes_read)
-        manifest = writer.finish(corpus)
+        manifest = writer.finish(corpus, recipe)
         publish_folder(partial, out)
     return manifest, True
-
-
-@contextmanager
-def _explain_failure(partial: Path) -> Iterator[None]:
-    """Say what a write that failed leaves behind. A failure to read names its file itself."""
-    try:
-        yield
-    except OSError as failure:
-        if failure.filename is not None and partial not in Path(failure.filename).parents:
-            raise
-        raise MalmoiError(
-            f"{partial}: {failure.strerror or failure}; what was done so far is kept there: when there is room, "
-            "run the same command again and it goes on."
-        ) from None
 
 
 def describe_recipe(corpus: Corpus, tokenizer: Tokenizer, sentences: SplitterKind) -> dict[str, Any]:
@@ -106,12 +89,17 @@ def describe_recipe(corpus: Corpus, tokenizer: Tokenizer, sentences: SplitterKin
 def _recognise(out: Path, recipe: dict[str, Any]) -> StoreManifest:
     if (out / layout.MANIFEST).is_file():
         manifest = read_manifest(out)
-        if manifest.recipe == recipe and None not in (file["bytes"] for file in recipe["files"]):
+        if manifest.recipe == recipe and _can_be_recognised(recipe):
             return manifest
         raise MalmoiError(
             f"{out}: holds a store made from other text, options or tokenizer; choose another --out or remove it."
         )
     raise MalmoiError(f"{out}: in use by something that is not a store; choose another --out.")
+
+
+def _can_be_recognised(recipe: dict[str, Any]) -> bool:
+    """Whether the same recipe means the same text: nobody knows what comes out of a pipe the next time."""
+    return None not in (file["bytes"] for file in recipe["files"])
 
 
 def _choose_workers(corpus: Corpus, workers: int | None) -> int:
@@ -128,7 +116,7 @@ def _choose_workers(corpus: Corpus, workers: int | None) -> int:
 
 def _cut_blocks(corpus: Corpus, writer: _Writer) -> Iterator[list[str]]:
     """The documents in blocks, without the blocks that an earlier run has written."""
-    skip = writer.journal.blocks
+    skip = writer.written.blocks
     block: list[str] = []
     characters = number = 0
     try:
@@ -149,10 +137,9 @@ def _cut_blocks(corpus: Corpus, writer: _Writer) -> Iterator[list[str]]:
 
 
 @dataclass
-class _Journal:
-    """How far the files of a partial store can be trusted."""
+class _Written:
+    """What is in the files of a partial store."""
 
-    recipe: dict[str, Any]
     blocks: int = 0
     tokens: int = 0
     sentences: int = 0
@@ -165,112 +152,67 @@ class _Journal:
 class _Writer:
     """Appends encoded blocks to the files of a partial store."""
 
-    def __init__(self, folder: Path, recipe: dict[str, Any], tokenizer: Tokenizer) -> None:
-        self._folder = folder
+    def __init__(self, files: GrowingFolder, tokenizer: Tokenizer) -> None:
+        self._files = files
         self._tokenizer = tokenizer
         self._token_type = token_type(tokenizer.vocab_size)
-        self.journal = self._take_up(recipe)
-        self._files = {name: (folder / name).open("r+b") for name in layout.ARRAY_FILES}
-        for name, size in self._sizes().items():
-            self._files[name].truncate(size)
-            self._files[name].seek(size)
-
-    def _take_up(self, recipe: dict[str, Any]) -> _Journal:
-        """The journal of an earlier run where it fits this one, else a new one."""
-        try:
-            journal = _Journal(**json.loads((self._folder / _JOURNAL).read_text("utf-8")))
-            if journal.recipe == recipe and None not in (file["bytes"] for file in recipe["files"]):
-                self.journal = journal
-                sizes = {name: (self._folder / name).stat().st_size for name in layout.ARRAY_FILES}
-                if all(sizes[name] >= size for name, size in self._sizes().items()):
-                    return journal
-        except (OSError, ValueError, TypeError):
-            pass
-        for name in layout.ARRAY_FILES:
-            first_offset = (0).to_bytes(8, "little") if name in (layout.SENTENCES, layout.DOCUMENTS) else b""
-            (self._folder / name).write_bytes(first_offset)
-        return _Journal(recipe)
-
-    def _sizes(self) -> dict[str, int]:
-        """How many bytes of each file the journal vouches for."""
-        return {
-            layout.TOKENS: self.journal.tokens * self._token_type.itemsize,
-            layout.WORDS: self.journal.tokens // 8,
-            layout.SENTENCES: (self.journal.sentences + 1) * 8,
-            layout.DOCUMENTS: (self.journal.documents + 1) * 8,
-        }
+        self.written = _Written(**(files.facts or {}))
+        if files.facts is None:
+            for name in (layout.SENTENCES, layout.DOCUMENTS):
+                self._write(name, np.zeros(1, dtype="<i8"))
 
     def append(self, block: EncodedBlock) -> None:
-        journal = self.journal
+        written = self.written
         self._write(layout.TOKENS, block.ids.astype(self._token_type))
-        bits = np.concatenate((np.array(journal.waiting_bits, dtype=np.bool_), block.word_starts))
+        bits = np.concatenate((np.array(written.waiting_bits, dtype=np.bool_), block.word_starts))
         whole = len(bits) // 8 * 8
         self._write(layout.WORDS, np.packbits(bits[:whole]))
-        self._write(layout.SENTENCES, journal.tokens + np.cumsum(block.sentence_lengths, dtype="<i8"))
-        self._write(layout.DOCUMENTS, journal.sentences + np.cumsum(block.document_lengths, dtype="<i8"))
-        journal.waiting_bits = tuple(int(bit) for bit in bits[whole:])
-        journal.blocks += 1
-        journal.tokens += len(block.ids)
-        journal.sentences += len(block.sentence_lengths)
-        journal.documents += len(block.document_lengths)
+        self._write(layout.SENTENCES, written.tokens + np.cumsum(block.sentence_lengths, dtype="<i8"))
+        self._write(layout.DOCUMENTS, written.sentences + np.cumsum(block.document_lengths, dtype="<i8"))
+        written.waiting_bits = tuple(int(bit) for bit in bits[whole:])
+        written.blocks += 1
+        written.tokens += len(block.ids)
+        written.sentences += len(block.sentence_lengths)
+        written.documents += len(block.document_lengths)
         if self._tokenizer.unk_id is not None:
-            journal.unknown_tokens += int(np.count_nonzero(block.ids == self._tokenizer.unk_id))
-        if journal.blocks % _BLOCKS_BETWEEN_NOTES == 0:
-            self._note()
+            written.unknown_tokens += int(np.count_nonzero(block.ids == self._tokenizer.unk_id))
+        if written.blocks % _BLOCKS_BETWEEN_NOTES == 0:
+            self._files.note(asdict(written))
 
     def _write(self, name: str, values: NDArray[Any]) -> None:
-        self._files[name].write(values.tobytes())
+        self._files.append(name, values.tobytes())
 
-    def _note(self) -> None:
-        """Flush, then say so in the journal: it never vouches for what is not in the files."""
-        for file in self._files.values():
-            file.flush()
-        beside = self._folder / (_JOURNAL + ".new")
-        beside.write_text(json.dumps(asdict(self.journal)), "utf-8")
-        beside.replace(self._folder / _JOURNAL)
-
-    def finish(self, corpus: Corpus) -> StoreManifest:
+    def finish(self, corpus: Corpus, recipe: dict[str, Any]) -> StoreManifest:
         """Complete the folder: last bits, tokenizer, manifest with the digest of every file."""
-        journal = self.journal
-        if not journal.tokens:
+        written, folder = self.written, self._files.folder
+        if not written.tokens:
             self.discard()
             raise MalmoiError(f"no tokens in {_name_sources(corpus)}: nothing was left of the text to store.")
-        self._write(layout.WORDS, np.packbits(np.array(journal.waiting_bits, dtype=np.bool_)))
-        self.__exit__(None, None, None)
-        self._tokenizer.save(self._folder / layout.TOKENIZER_FOLDER)
-        (self._folder / _JOURNAL).unlink(missing_ok=True)
-        names = [*layout.ARRAY_FILES, *(f"{layout.TOKENIZER_FOLDER}/{path.name}" for path in self._tokenizer_files())]
+        self._write(layout.WORDS, np.packbits(np.array(written.waiting_bits, dtype=np.bool_)))
+        self._files.close()
+        self._files.forget_journal()
+        self._tokenizer.save(folder / layout.TOKENIZER_FOLDER)
+        tokenizer_files = sorted(path.name for path in (folder / layout.TOKENIZER_FOLDER).iterdir())
+        names = [*layout.ARRAY_FILES, *(f"{layout.TOKENIZER_FOLDER}/{name}" for name in tokenizer_files)]
         manifest = StoreManifest(
             format=FORMAT,
             malmoi=__version__,
             tokenizer=self._tokenizer.fingerprint,
             vocab_size=self._tokenizer.vocab_size,
-            tokens=journal.tokens,
-            sentences=journal.sentences,
-            documents=journal.documents,
-            unknown_tokens=journal.unknown_tokens,
-            recipe=journal.recipe,
+            tokens=written.tokens,
+            sentences=written.sentences,
+            documents=written.documents,
+            unknown_tokens=written.unknown_tokens,
+            recipe=recipe,
             sources=[asdict(report) for report in corpus.reports],
-            files={name: digest_file(self._folder / name) for name in names},
+            files={name: digest_file(folder / name) for name in names},
         )
-        write_manifest(self._folder, manifest)
+        write_manifest(folder, manifest)
         return manifest
-
-    def _tokenizer_files(self) -> list[Path]:
-        return sorted((self._folder / layout.TOKENIZER_FOLDER).iterdir())
 
     def discard(self) -> None:
         """Leave nothing behind."""
-        shutil.rmtree(self._folder)
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for file in self._files.values():
-            file.close()
+        self._files.discard()
 
 
 def _name_sources(corpus: Corpus) -> str:

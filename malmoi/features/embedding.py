@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from malmoi.checkpoint.location import CONFIG
+from malmoi.checkpoint.location import identify_model
 from malmoi.errors import MalmoiError
 from malmoi.features.embedder import Embedder
 from malmoi.features.options import VectorOptions, WordOptions
@@ -49,12 +47,10 @@ def make_plan(
     folder: Path, weights: Sequence[Path], rows: TextRows, out: Path, options: VectorOptions | WordOptions
 ) -> Plan:
     """Nothing is computed or loaded for this, so what is wrong with the files is said at once."""
-    files = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in weights]
-    model = {"config": hashlib.sha256((folder / CONFIG).read_bytes()).hexdigest(), "weights": files}
     text, id = rows.fields
     recipe = {
-        "model": model,
-        "file": [rows.source.name, rows.source.size, rows.source.changed_ns],
+        "model": identify_model(folder, weights),
+        "file": rows.source.identify(),
         "text": text,
         "id": id,
         "words": isinstance(options, WordOptions),
@@ -77,9 +73,9 @@ def embed_file(embedder: Embedder, plan: Plan) -> VectorManifest:
         dimensions = embedder.count_word_dimensions(plan.options)
     else:
         dimensions = embedder.count_dimensions(plan.options)
-    rows, out = plan.rows, plan.out
-    file = VectorFile(out, plan.recipe, dimensions, can_resume=plan.can_resume)
-    with _explain_failure(out), file:
+    rows = plan.rows
+    file = VectorFile(plan.out, plan.recipe, dimensions, can_resume=plan.can_resume)
+    with file:
         description = "going on embedding" if file.manifest.texts else "embedding"
         with progress(description, rows.total_bytes, "B") as show:
             try:
@@ -138,17 +134,6 @@ def _cut_blocks(rows: TextRows, skip: int) -> Iterator[list[TextRow]]:
             block, characters = [], 0
     if block and done + len(block) > skip:
         yield block
-
-
-@contextmanager
-def _explain_failure(out: Path) -> Iterator[None]:
-    """Say what a write that failed leaves behind. A failure to read names its file itself."""
-    try:
-        yield
-    except OSError as failure:
-        raise MalmoiError(
-            f"{out}: {failure.strerror or failure}; what was done so far is kept: run the same command again to go on."
-        ) from None
 
 
 def _plain(value: object) -> object:

@@ -1,15 +1,14 @@
 """Vectors → a file: .npy, .parquet or .jsonl, there entirely or not at all, and continued after an interruption.
 
-While it grows, `OUT.partial` is a folder with the vectors as plain numbers, a line about each of them, and a journal
-that says how much of both can be trusted. At the end they become the file. `OUT.json` beside it says what it was made
-from, so that the same command again has nothing to do, and another one does not pass for it.
+While it grows, `OUT.partial` is a folder (data/growing.py) with the vectors as plain numbers and a line about each of
+them. At the end they become the file. `OUT.json` beside it says what it was made from, so that the same command again
+has nothing to do, and another one does not pass for it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from malmoi.data.folders import FolderLock, write_whole
+from malmoi.data.folders import write_whole
+from malmoi.data.growing import GrowingFolder
 from malmoi.errors import MalmoiError
 
-_JOURNAL, _VECTORS, _LINES, _FINAL = "journal.json", "vectors.bin", "rows.jsonl", "final"
+_VECTORS, _LINES, _FINAL = "vectors.bin", "rows.jsonl", "final"
 _HEADER_BYTES = 128
 _ROWS_AT_A_TIME = 4096
 
@@ -36,7 +36,6 @@ class VectorManifest:
     rows: int = 0
     dimensions: int = 0
     cut: int = 0
-    line_bytes: int = 0
 
 
 class VectorFile:
@@ -44,87 +43,55 @@ class VectorFile:
 
     def __init__(self, out: Path, recipe: dict[str, Any], dimensions: int, *, can_resume: bool) -> None:
         self._out = out
-        self._folder = out.with_name(out.name + ".partial")
         self._dimensions = dimensions
         self._recipe = recipe
-        self._can_resume = can_resume
+        partial = out.with_name(out.name + ".partial")
+        made = {**recipe, "dimensions": dimensions}
+        self._files = GrowingFolder(partial, (_VECTORS, _LINES), made, can_resume=can_resume)
 
     def __enter__(self) -> VectorFile:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._lock = FolderLock(self._folder)
-        self._lock.__enter__()
-        self.manifest = self._take_up()
-        for name in (_VECTORS, _LINES):
-            (self._folder / name).touch()
-        self._vectors = (self._folder / _VECTORS).open("r+b")
-        self._lines = (self._folder / _LINES).open("r+b")
-        for file, size in ((self._vectors, self._vector_bytes()), (self._lines, self.manifest.line_bytes)):
-            file.truncate(size)
-            file.seek(0, os.SEEK_END)
+        self._files.__enter__()
+        self.manifest = VectorManifest(self._recipe, dimensions=self._dimensions, **(self._files.facts or {}))
+        if self._files.facts is None:
+            self._files.append(_VECTORS, bytes(_HEADER_BYTES))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._vectors.close()
-        self._lines.close()
-        self._lock.__exit__(kind, error, trace)
+        self._files.__exit__(kind, error, trace)
 
     def append(self, lines: list[dict[str, Any]], vectors: NDArray[np.float32], texts: int, cut: int) -> None:
         """Add the rows of some texts, and note in the journal that they are there."""
-        written = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
-        self._vectors.write(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
-        self._lines.write(written)
-        self._vectors.flush()
-        self._lines.flush()
+        self._files.append(_VECTORS, np.ascontiguousarray(vectors, dtype="<f4").tobytes())
+        self._files.append(_LINES, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode())
         manifest = self.manifest
         manifest.texts += texts
         manifest.rows += len(lines)
         manifest.cut += cut
-        manifest.line_bytes += len(written)
-        write_whole(self._folder / _JOURNAL, json.dumps(asdict(manifest)))
+        self._files.note({"texts": manifest.texts, "rows": manifest.rows, "cut": manifest.cut})
 
     def finish(self) -> VectorManifest:
         """Turn what was gathered into the file and take away what it was gathered in."""
         if not self.manifest.rows:
             self.discard()
             raise MalmoiError("there is no text in the input, so there are no vectors to write.")
-        self._vectors.close()
-        self._lines.close()
-        final = self._folder / _FINAL
-        _WRITERS[self._out.suffix](self, final)
+        self._files.close()
+        final = _WRITERS[self._out.suffix](self)
         write_whole(self._out.with_name(self._out.name + ".json"), json.dumps(asdict(self.manifest), indent=1) + "\n")
         with final.open("rb") as file:
             os.fsync(file.fileno())
         final.replace(self._out)
-        shutil.rmtree(self._folder)
+        self.discard()
         return self.manifest
 
     def discard(self) -> None:
-        """Leave nothing behind."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Take away what it was gathered in."""
+        self._files.discard()
 
-    def _take_up(self) -> VectorManifest:
-        """What an earlier run of the same command has done, if it has."""
-        try:
-            found = VectorManifest(**json.loads((self._folder / _JOURNAL).read_text("utf-8")))
-            sizes = [(self._folder / name).stat().st_size for name in (_VECTORS, _LINES)]
-            self.manifest = found
-            if (
-                self._can_resume
-                and found.recipe == self._recipe
-                and found.dimensions == self._dimensions
-                and sizes[0] >= self._vector_bytes()
-                and sizes[1] >= found.line_bytes
-            ):
-                return found
-        except (OSError, ValueError, TypeError):
-            pass
-        self.manifest = VectorManifest(self._recipe, dimensions=self._dimensions)
-        return self.manifest
-
-    def _vector_bytes(self) -> int:
-        return _HEADER_BYTES + self.manifest.rows * self._dimensions * 4
+    @property
+    def _folder(self) -> Path:
+        return self._files.folder
 
     def _blocks(self) -> Iterator[tuple[list[dict[str, Any]], NDArray[np.float32]]]:
         with (self._folder / _VECTORS).open("rb") as vectors, (self._folder / _LINES).open(encoding="utf-8") as lines:
@@ -134,7 +101,7 @@ class VectorFile:
                 data = np.frombuffer(vectors.read(count * self._dimensions * 4), dtype="<f4")
                 yield [json.loads(next(lines)) for _ in range(count)], data.reshape(count, self._dimensions)
 
-    def write_npy(self, final: Path) -> None:
+    def write_npy(self) -> Path:
         """The vectors as they lie, with numpy's header in front; ids, where records have them, in a file beside."""
         shape = (self.manifest.rows, self._dimensions)
         header = repr({"descr": "<f4", "fortran_order": False, "shape": shape}).encode()
@@ -147,22 +114,25 @@ class VectorFile:
             with beside.open("w", encoding="utf-8") as file_of_ids:
                 file_of_ids.writelines(f"{id}\n" for id in ids)
             beside.replace(self._out.with_suffix(".ids.jsonl"))
-        (self._folder / _VECTORS).replace(final)
+        return self._folder / _VECTORS
 
-    def write_json_lines(self, final: Path) -> None:
+    def write_json_lines(self) -> Path:
         """One object a row: what it is about, and its vector."""
+        final = self._folder / _FINAL
         with final.open("w", encoding="utf-8") as file:
             for lines, vectors in self._blocks():
                 for line, vector in zip(lines, vectors, strict=True):
                     # numpy writes a 32-bit number as shortly as it can be told from its neighbours.
                     numbers = ", ".join(map(str, vector))
                     file.write(f'{json.dumps(line, ensure_ascii=False)[:-1]}, "vector": [{numbers}]}}\n')
+        return final
 
-    def write_parquet(self, final: Path) -> None:
+    def write_parquet(self) -> Path:
         """A column for each field of the lines, and the vectors as lists of fixed length."""
         import pyarrow
         import pyarrow.parquet
 
+        final = self._folder / _FINAL
         whole = all(isinstance(line["id"], int) for lines, _ in self._blocks() for line in lines)
         kinds = {"id": pyarrow.int64() if whole else pyarrow.string(), "word": pyarrow.string()}
         writer = None
@@ -180,9 +150,11 @@ class VectorFile:
         finally:
             if writer is not None:
                 writer.close()
+        return final
 
 
-_WRITERS: dict[str, Callable[[VectorFile, Path], None]] = {
+# Each makes the file in the folder and says where.
+_WRITERS: dict[str, Callable[[VectorFile], Path]] = {
     ".npy": VectorFile.write_npy,
     ".jsonl": VectorFile.write_json_lines,
     ".parquet": VectorFile.write_parquet,

@@ -80,10 +80,10 @@ def predict(
     return kind.interpret(examples, items, run_items(kind, model, items, device, precision, show))
 
 
-def predict_stream(
+def predict_blocks(
     kind: Kind[Any, Any], model: nn.Module, examples: Iterable[Any], device: torch.device
-) -> Iterator[tuple[Any, Any]]:
-    """Examples with their predictions, in order, however many there are."""
+) -> Iterator[list[tuple[Any, Any]]]:
+    """Examples with their predictions, in order, however many there are: a block of them at a time."""
     examples = iter(examples)
     while block := list(islice(examples, _EXAMPLES_AT_ONCE)):
-        yield from zip(block, predict(kind, model, block, device), strict=True)
+        yield list(zip(block, predict(kind, model, block, device), strict=True))

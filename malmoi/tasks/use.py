@@ -29,6 +29,7 @@ Text = str | tuple[str, str]
 class OpenedTask:
     """A model and what it is for."""
 
+    folder: Path
     task: TaskName
     kind: Kind[Any, Any]
     bundle: Bundle
@@ -47,7 +48,7 @@ def open_task(folder: Path, task: TaskName | None, seq_len: int | None, device: 
     chosen = choose_device(device)
     bundle.model.to(chosen)
     if task == "embed":
-        return OpenedTask("embed", _embedding(bundle, seq_len), bundle, chosen)
+        return OpenedTask(folder, "embed", _embedding(bundle, seq_len), bundle, chosen)
     if bundle.head is not None and task is not None:
         bundle.head = take_for(bundle.head, task)
     own = find_task(bundle.head)
@@ -56,7 +57,7 @@ def open_task(folder: Path, task: TaskName | None, seq_len: int | None, device: 
             f"{folder}: the model has no head for a task; make one with malmoi finetune, or compare vectors with "
             "--task embed."
         )
-    return OpenedTask(own, open_kind(bundle, _HEADED, seq_len), bundle, chosen)
+    return OpenedTask(folder, own, open_kind(bundle, _HEADED, seq_len), bundle, chosen)
 
 
 def classify_texts(bundle: Bundle, texts: Sequence[Text]) -> list[Classification]:

@@ -1,50 +1,99 @@
-"""Predictions as lines of JSON or as a table, written as they come; a file is there entirely or not at all."""
+"""Predictions as lines of JSON or as a table: printed as they come, or in a file that is there entirely or not at all.
+
+While a file grows, `OUT.partial` is a folder (data/growing.py) with what was answered so far.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from types import TracebackType
+from typing import Any
+
+from malmoi.data.growing import GrowingFolder
 
 Record = dict[str, Any]
+ENDINGS = (".jsonl", ".csv")
+_RECORDS = "records"
 
 
-@contextmanager
-def open_records(out: Path | None) -> Iterator[Callable[[Record], None]]:
-    """Yield `write(record)`, for a .jsonl or .csv file, or for standard output."""
-    if out is None:
-        yield lambda record: _write_line(sys.stdout, record)
-        return
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(f".{out.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="") as file:
-            yield _Table(file).write if out.suffix == ".csv" else lambda record: _write_line(file, record)
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
+class PrintedRecords:
+    """Lines of JSON on standard output, a block at a time. `count` says how many there are."""
+
+    count = 0
+
+    def append(self, records: Sequence[Record]) -> None:
+        print(_to_lines(records), end="", flush=True)
+        self.count += len(records)
+
+    def discard(self) -> None:
+        """What is printed is printed."""
+
+    def __enter__(self) -> PrintedRecords:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
-def _write_line(file: TextIO, record: Record) -> None:
-    file.write(json.dumps(record, ensure_ascii=False) + "\n")
+class RecordFile:
+    """A .jsonl or .csv file. Opened again after an interruption, it holds the blocks that were appended before."""
+
+    def __init__(self, out: Path, recipe: Mapping[str, Any], *, can_resume: bool) -> None:
+        self._out = out
+        partial = out.with_name(out.name + ".partial")
+        made = {**recipe, "ending": out.suffix}
+        self._files = GrowingFolder(partial, (_RECORDS,), made, can_resume=can_resume)
+
+    def __enter__(self) -> RecordFile:
+        self._files.__enter__()
+        self.count = (self._files.facts or {}).get("count", 0)
+        return self
+
+    def append(self, records: Sequence[Record]) -> None:
+        text = _to_rows(records, header=not self.count) if self._out.suffix == ".csv" else _to_lines(records)
+        self._files.append(_RECORDS, text.encode())
+        self.count += len(records)
+        self._files.note({"count": self.count})
+
+    def discard(self) -> None:
+        self._files.discard()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._publish()
+        self._files.__exit__(kind, error, trace)
+
+    def _publish(self) -> None:
+        self._files.close()
+        final = self._files.folder / _RECORDS
+        with final.open("rb") as file:
+            os.fsync(file.fileno())
+        final.replace(self._out)
+        self._files.discard()
 
 
-class _Table:
-    """Rows under the names of the first one; what is not a plain value stands as JSON."""
+Records = PrintedRecords | RecordFile
 
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        self._writer: csv.DictWriter[str] | None = None
 
-    def write(self, record: Record) -> None:
-        if self._writer is None:
-            self._writer = csv.DictWriter(self._file, list(record), lineterminator="\n")
-            self._writer.writeheader()
-        self._writer.writerow({name: _cell(value) for name, value in record.items()})
+def _to_lines(records: Sequence[Record]) -> str:
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def _to_rows(records: Sequence[Record], *, header: bool) -> str:
+    """Rows under the names of the first record; what is not a plain value stands as JSON."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    if header:
+        writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in record.items()} for record in records)
+    return text.getvalue()
 
 
 def _cell(value: Any) -> Any:

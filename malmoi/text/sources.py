@@ -52,6 +52,10 @@ class Source:
         """What to call the file in a message."""
         return "standard input" if self.is_standard_input else str(self.path)
 
+    def identify(self) -> list[str | int | None]:
+        """What tells this file, as it is now, from any other."""
+        return [self.name, self.size, self.changed_ns]
+
     @property
     def ending(self) -> str:
         """The file's ending in lower case, without that of a compression: ".jsonl" for corpus.JSONL.gz."""

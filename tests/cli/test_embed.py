@@ -129,7 +129,7 @@ def test_killed_and_run_again_gives_the_same_bytes(malmoi, folder, tmp_path, end
     running.send_signal(signal.SIGKILL)
     running.wait()
     assert not (tmp_path / f"v.{ending}").exists()
-    done = json.loads(journal.read_text())["texts"]
+    done = json.loads(journal.read_text())["facts"]["texts"]
     assert 0 < done < len(texts)
     # What stands behind the journal's mark is not trusted.
     with (tmp_path / f"v.{ending}.partial" / "vectors.bin").open("ab") as file:

@@ -3,8 +3,11 @@
 import csv
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import toys
@@ -94,6 +97,48 @@ def test_evaluate_and_predict(run, work):
     call("predict", "run/model", "texts.txt", "--out", "out.jsonl", cwd=work)
     lines = (work / "out.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["label"] for line in lines] == [row["label"] for row in rows]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_predict_killed_and_run_again_gives_the_same_bytes(run, work, ending):
+    texts = [one.text for one in toys.sentiment(9000, seed=5)]
+    (work / "many.txt").write_text("\n".join(texts) + "\n", "utf-8")
+    call("predict", "run/model", "many.txt", "-o", f"whole.{ending}", cwd=work)
+    words = [sys.executable, "-m", "malmoi", "predict", "run/model", "many.txt", "-o", f"killed.{ending}"]
+    running = subprocess.Popen(words, cwd=work, stderr=subprocess.DEVNULL)
+    journal = work / f"killed.{ending}.partial" / "journal.json"
+    deadline = time.monotonic() + 60
+    while not journal.exists() and running.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert not (work / f"killed.{ending}").exists()
+    assert 0 < json.loads(journal.read_text())["facts"]["count"] < len(texts)
+    call("predict", "run/model", "many.txt", "-o", f"killed.{ending}", cwd=work)
+    assert (work / f"killed.{ending}").read_bytes() == (work / f"whole.{ending}").read_bytes()
+    assert (work / f"killed.{ending}").read_text("utf-8").count("\n") == len(texts) + (ending == "csv")
+    assert not journal.parent.exists()
+
+
+def test_predict_leaves_nothing_of_a_file_at_fault(refuses, run, work, tmp_path):
+    (work / "holes.tsv").write_text("text\n" + "학생이 보았다.\n" * 3000 + "\t\n", "utf-8")
+    refuses("predict", run / "model", work / "holes.tsv", "-o", "out.jsonl", says=["holes.tsv, line 3002"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_a_sentence_and_loses_nothing(run, work):
+    words = ("finetune", "classify", "train.tsv", "--dev", "dev.tsv", "--model", "model", "--out", "full", *OPTIONS)
+    finished = subprocess.run(
+        [sys.executable, "-m", "malmoi", *map(str, words)],
+        cwd=work,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)),
+    )
+    assert finished.returncode == 2 and "Traceback" not in finished.stderr, finished.stderr
+    assert "run the same command again" in finished.stderr
+    call(*words, cwd=work)
+    assert (work / "full/model/model.safetensors").read_bytes() == (run / "model/model.safetensors").read_bytes()
 
 
 def test_the_same_command_again_has_nothing_to_do(run, work):

@@ -6,7 +6,7 @@ from toys import ALONE, prepare, run
 
 import malmoi
 from malmoi.tasks.examples import Question, Tagged
-from malmoi.tasks.inference import predict, predict_stream
+from malmoi.tasks.inference import predict, predict_blocks
 from malmoi.tasks.kinds import find_task, open_kind
 
 
@@ -47,9 +47,10 @@ def test_a_stream_keeps_its_order(trained, monkeypatch):
     kind = open_kind(model, ("classify",))
     examples = toys.sentiment(30, seed=5)
     seen = []
-    for example, answer in predict_stream(kind, model.model, iter(examples), ALONE.device):
-        seen.append(example)
-        assert answer.label == model.classify([example.text])[0].label
+    for block in predict_blocks(kind, model.model, iter(examples), ALONE.device):
+        for example, answer in block:
+            seen.append(example)
+            assert answer.label == model.classify([example.text])[0].label
     assert seen == examples
 
 

@@ -1,0 +1,100 @@
+"""Files that grow in a folder of their own, with a journal that says how far they can be trusted.
+
+Whoever makes something large appends to them and notes now and then what is in them. After a kill, the same work finds
+the folder, cuts off what stands behind the last note, and goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from malmoi.data.folders import FolderLock, write_whole
+from malmoi.errors import MalmoiError
+
+_JOURNAL = "journal.json"
+
+
+class GrowingFolder:
+    """A folder held by one process at a time. `facts` are what was noted last, None where the work begins anew.
+
+    The recipe is all that decides what the files will hold: what was made by another one is thrown away. A failure to
+    write, such as a full disk, ends in a sentence that says what is kept.
+    """
+
+    def __init__(self, folder: Path, names: Sequence[str], recipe: Mapping[str, Any], *, can_resume: bool) -> None:
+        self.folder = folder
+        self.facts: dict[str, Any] | None = None
+        self._names = names
+        self._recipe = json.loads(json.dumps(recipe))  # as the journal will give it back
+        self._can_resume = can_resume
+
+    def __enter__(self) -> GrowingFolder:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(self.folder)
+        self._lock.__enter__()
+        self.facts, sizes = self._take_up()
+        self._files = {name: (self.folder / name).open("ab") for name in self._names}
+        for name, file in self._files.items():
+            file.truncate(sizes[name])
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except OSError as failure:  # what was still to be written has no room either
+            error = error or failure
+        self._lock.__exit__(kind, error, trace)
+        if isinstance(error, OSError) and self._is_own(error):
+            reason = error.strerror or error
+            kept = "; what was done so far is kept there: run the same command again and it goes on."
+            raise MalmoiError(f"{self.folder}: {reason}{kept if self._can_resume else '.'}") from None
+
+    def _is_own(self, failure: OSError) -> bool:
+        """Whether a failure is about this folder; one to read something else names its file itself."""
+        return failure.filename is None or self.folder in Path(failure.filename).parents
+
+    def append(self, name: str, content: bytes) -> None:
+        self._files[name].write(content)
+
+    def note(self, facts: Mapping[str, Any]) -> None:
+        """Flush, then say so in the journal: it never vouches for what is not in the files."""
+        for file in self._files.values():
+            file.flush()
+        sizes = {name: os.fstat(file.fileno()).st_size for name, file in self._files.items()}
+        journal = {"recipe": self._recipe, "sizes": sizes, "facts": facts}
+        write_whole(self.folder / _JOURNAL, json.dumps(journal))
+
+    def close(self) -> None:
+        """Nothing more is appended; the files can be read and renamed."""
+        with ExitStack() as all_of_them:
+            for file in self._files.values():
+                all_of_them.callback(file.close)
+
+    def forget_journal(self) -> None:
+        """The folder itself is the result."""
+        (self.folder / _JOURNAL).unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _take_up(self) -> tuple[dict[str, Any] | None, dict[str, int]]:
+        """What an earlier run of the same work has noted, and how many bytes of each file it vouched for."""
+        try:
+            journal = json.loads((self.folder / _JOURNAL).read_text("utf-8"))
+            sizes = {name: int(journal["sizes"][name]) for name in self._names}
+            are_there = all((self.folder / name).stat().st_size >= size for name, size in sizes.items())
+            if self._can_resume and are_there and journal["recipe"] == self._recipe:
+                return dict(journal["facts"]), sizes
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        return None, dict.fromkeys(self._names, 0)
