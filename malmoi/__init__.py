@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from malmoi.errors import MalmoiError
 
 if TYPE_CHECKING:
+    from malmoi.blocks.scalar_mix import ScalarMix
     from malmoi.data.prepare import prepare_store
     from malmoi.data.store import Store
     from malmoi.loading import load
@@ -31,6 +32,7 @@ __all__ = [
     "MalmoiError",
     "Pretrained",
     "ReadOptions",
+    "ScalarMix",
     "Store",
     "Tokenizer",
     "TrainingOptions",
@@ -53,6 +55,7 @@ _HOMES = {
     "FinetuningOptions": "malmoi.tasks.options",
     "Pretrained": "malmoi.pretrained",
     "ReadOptions": "malmoi.text.reading",
+    "ScalarMix": "malmoi.blocks.scalar_mix",
     "Store": "malmoi.data.store",
     "Tokenizer": "malmoi.text.tokenizer",
     "TrainingOptions": "malmoi.training.options",

@@ -2,9 +2,11 @@
 
     python recipes/layer_table.py MODEL ../shared/data/klue/klue-ner-v1.1_dev.tsv
 
-The paper has CoNLL-2003 and BERT base; here it is KLUE-NER, words instead of characters, and any model. What should
-come out is the order: the embeddings alone are worst, the last four layers together are at least as good as the last,
-and the same pipeline on untrained weights is below all of them; otherwise the tagger, not the features, would solve it.
+The paper has CoNLL-2003 and BERT base; here it is KLUE-NER, words instead of characters, and any model. As in the
+paper, a word is what its first piece has become: the embedding of that piece knows nothing of the rest of the word.
+What should come out is the order: the embeddings alone are worst, the last four layers together are at least as good as
+the last, and the same pipeline on untrained weights is below all of them; otherwise the tagger, not the features, would
+solve it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 import malmoi
-from malmoi.blocks.scalar_mix import ScalarMix
 from malmoi.tasks.entities import score_entities
 from malmoi.tasks.reading import read_examples
 
@@ -125,7 +126,7 @@ class Tagger(nn.Module):
 
     def __init__(self, layers: int, hidden: int, tags: int, mixed: bool) -> None:
         super().__init__()
-        self.mix = ScalarMix(layers) if mixed else None
+        self.mix = malmoi.ScalarMix(layers) if mixed else None
         self.lstm = nn.LSTM(hidden if mixed else layers * hidden, 128, batch_first=True, bidirectional=True)
         self.dropout = nn.Dropout(0.3)
         self.output = nn.Linear(256, tags)

@@ -176,7 +176,7 @@ def test_the_scalar_mix(small):
         (mix(layers) - target).square().sum().backward()
         optimizer.step()
     assert sum(mix.shares()) == pytest.approx(1) and mix.shares()[1] > 0.95
-    assert float(mix.gamma) == pytest.approx(2, abs=0.15)
+    assert mix.gamma.item() == pytest.approx(2, abs=0.15)
     torch.testing.assert_close(mix(layers), sum(w * h for w, h in zip(mix.weights(), layers, strict=True)))
     # What was learned serves as it is.
     states = small.hidden_states(SENTENCES[:1])[0].hidden_states
