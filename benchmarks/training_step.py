@@ -4,7 +4,8 @@
 
 Both sides have the same sizes, dropout and batch: 32 sequences of 128, vocabulary 30,522, 15% of the tokens to be
 predicted, next-sentence labels. transformers runs with SDPA attention and fused AdamW; both clip gradients to norm 1. A
-step is forward, backward, clipping, update. Beside it: the rate of a plain matrix multiplication in the same run.
+step is forward, backward, clipping, update. Beside it: the rate of a plain matrix multiplication in the same run. With
+--precision bf16 both sides, and the multiplication, compute in it.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from measuring import interleave, measure_spread, print_figures, write_json
 from malmoi.objectives.masked import MASKED
 from malmoi.systems.bert import PRESETS, Bert
 from malmoi.training.distributed import World
-from malmoi.training.loop import train
+from malmoi.training.loop import cast, train
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
-from malmoi.training.options import TrainingOptions
+from malmoi.training.options import Precision, TrainingOptions
 from malmoi.values import IGNORED, Batch
 
 _ROWS, _LENGTH = 32, 128
@@ -42,6 +43,7 @@ def measure_steps(
     sizes: tuple[str, ...] = ("tiny", "mini", "small", "base"),
     rounds: int = 5,
     dropout: float = 0.1,
+    precision: Precision = "fp32",
     json: Path | None = None,
 ) -> None:
     """Time steps of both sides in turn.
@@ -49,6 +51,7 @@ def measure_steps(
     Args:
         sizes: Presets of BERT.
         dropout: Of hidden states and of attention, on both sides.
+        precision: Of both sides.
         json: Where to write the figures.
     """
     rows, figures = [], {}
@@ -56,13 +59,13 @@ def measure_steps(
         batch = make_batch(PRESETS[f"bert-{size}"].vocab_size)
         steps = {"tiny": 8, "mini": 4}.get(size, 2)
         # A process a side: malmoi changes how its process allocates memory, which is none of the other's business.
-        processes = {name: _PROCESSES.Pool(1, _start_side, (name, size, batch, dropout)) for name in _SIDES}
+        processes = {name: _PROCESSES.Pool(1, _start_side, (name, size, batch, dropout, precision)) for name in _SIDES}
         seconds = interleave(
             {name: partial(pool.apply, _run_side, (steps,)) for name, pool in processes.items()}, rounds
         )
         for pool in processes.values():
             pool.terminate()
-        gemm = measure_gemm()
+        gemm = measure_gemm(precision)
         ours, theirs = (measure_spread(1000 * one for one in seconds[name]) for name in ("malmoi", "transformers"))
         ratio = statistics.median(seconds["transformers"]) / statistics.median(seconds["malmoi"])
         share = count_operations(size) / statistics.median(seconds["malmoi"]) / gemm
@@ -84,11 +87,11 @@ def make_batch(vocab_size: int) -> Batch:
     return Batch(ids, types, None, np.where(chosen, ids, IGNORED), random.integers(0, 2, _ROWS))
 
 
-def step_malmoi(size: str, batch: Batch, dropout: float) -> Callable[[], object]:
+def step_malmoi(size: str, batch: Batch, dropout: float, precision: Precision) -> Callable[[], object]:
     config = replace(PRESETS[f"bert-{size}"], hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
     keep_buffers()  # as `malmoi pretrain` does
     model = Bert(config)
-    options = TrainingOptions(steps=10**9, batch_size=_ROWS, lr=1e-4)
+    options = TrainingOptions(steps=10**9, batch_size=_ROWS, lr=1e-4, precision=precision)
 
     class Same:
         def batch(self, step: int, positions: object) -> Batch:
@@ -110,7 +113,7 @@ def step_malmoi(size: str, batch: Batch, dropout: float) -> Callable[[], object]
     return lambda: next(steps)
 
 
-def step_transformers(size: str, batch: Batch, dropout: float) -> Callable[[], object]:
+def step_transformers(size: str, batch: Batch, dropout: float, precision: Precision) -> Callable[[], object]:
     preset = PRESETS[f"bert-{size}"]
     fields = {name: getattr(preset, name) for name in preset.__dataclass_fields__}
     fields |= {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
@@ -125,7 +128,9 @@ def step_transformers(size: str, batch: Batch, dropout: float) -> Callable[[], o
     }
 
     def step() -> None:
-        model(**inputs).loss.backward()
+        with cast(precision, CPU):
+            loss = model(**inputs).loss
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
@@ -138,9 +143,9 @@ _PROCESSES = multiprocessing.get_context("spawn")
 _step: Callable[[], object]
 
 
-def _start_side(name: str, size: str, batch: Batch, dropout: float) -> None:
+def _start_side(name: str, size: str, batch: Batch, dropout: float, precision: Precision) -> None:
     global _step
-    _step = _SIDES[name](size, batch, dropout)
+    _step = _SIDES[name](size, batch, dropout, precision)
     _step()  # the first step allocates what the others reuse
 
 
@@ -160,9 +165,10 @@ def count_operations(size: str) -> float:
     return 3.0 * (config.num_hidden_layers * layer + head)
 
 
-def measure_gemm() -> float:
+def measure_gemm(precision: Precision) -> float:
     """Operations a second of a large matrix product."""
-    first, second = torch.randn(2048, 2048), torch.randn(2048, 2048)
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    first, second = torch.randn(2048, 2048, dtype=dtype), torch.randn(2048, 2048, dtype=dtype)
     seconds = []
     for _ in range(5):
         began = time.perf_counter()
