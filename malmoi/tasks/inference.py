@@ -17,7 +17,7 @@ from malmoi.training.loop import cast
 from malmoi.training.options import Precision
 from malmoi.training.sharding import put_apart
 
-_TOKENS_AT_ONCE = 8192
+_TOKENS_AT_ONCE = 2048  # more would not fit into a processor's caches
 _EXAMPLES_AT_ONCE = 2048
 # Called with the share that is done.
 Show = Callable[[float], None]

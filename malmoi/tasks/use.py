@@ -20,6 +20,7 @@ from malmoi.tasks.kinds import choose_kind, find_seq_len, find_task, open_kind, 
 from malmoi.tasks.predictions import Chosen, Classification, Reply, Similarity, Tagging
 from malmoi.tasks.tagging import TagWords
 from malmoi.training.distributed import choose_device
+from malmoi.training.memory import keep_buffers
 
 _HEADED: tuple[TaskName, ...] = tuple(name for name in TASK_NAMES if name != "embed")
 Text = str | tuple[str, str]
@@ -44,6 +45,7 @@ class OpenedTask:
 
 def open_task(folder: Path, task: TaskName | None, seq_len: int | None, device: str | None) -> OpenedTask:
     """The model in a folder, for its own task, for another one of that shape, or for comparing vectors."""
+    keep_buffers()
     bundle = load_bundle(folder)
     chosen = choose_device(device)
     bundle.model.to(chosen)
