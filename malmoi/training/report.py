@@ -14,7 +14,7 @@ from malmoi.data.folders import write_whole
 from malmoi.training.fills import FilledGap
 
 # A chart is drawn about as wide as a phone; wider screens show two side by side, so its letters keep their size.
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM, _TOP = 420, 230, 46, 10, 24, 8
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM, _TOP = 420, 230, 54, 10, 24, 8
 _POINTS = 400
 
 _STYLE = """
