@@ -6,8 +6,8 @@ Both sides begin with the same checkpoint (all-MiniLM-L6-v2) and learn from the 
 32, learning rate 5e-5 with 10% warm-up and linear decay, AdamW, dropout as in the checkpoint. The Trainer runs as its
 documentation has it, with dynamic padding, SDPA attention and fused AdamW. Every round has another seed: for the new
 head, the order of examples, dropout. Time goes from texts in memory to trained weights, tokenizing included; accuracy
-is on examples of the test file. --precision bf16 is for both sides, and about halves the time of a processor that
-multiplies in it. Needs make bench-install.
+is on examples of the test file. --precision bf16 is for both sides: faster on a processor that multiplies in it.
+Needs make bench-install.
 """
 
 from __future__ import annotations

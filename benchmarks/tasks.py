@@ -5,7 +5,7 @@
     python benchmarks/tasks.py predict   # labels for 10,000 and for 100,000 pairs, and the memory it takes
 
 The model is all-MiniLM-L6-v2, which has read no Korean: what it knows of Korean here it has learned from the examples.
---precision bf16 about halves the time to learn on a processor that multiplies in it.
+--precision bf16 learns faster on a processor that multiplies in it.
 """
 
 from __future__ import annotations
