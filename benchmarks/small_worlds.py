@@ -28,6 +28,7 @@ from malmoi.systems.bert import BertConfig
 from malmoi.text.reading import Corpus
 from malmoi.text.tokenizer import Tokenizer
 from malmoi.text.tokenizer_training import train_tokenizer
+from malmoi.training.course import Course
 from malmoi.training.distributed import World
 from malmoi.training.loop import evaluate, train
 from malmoi.training.optimizer import Optimizer
@@ -118,7 +119,7 @@ def learn(
             for name, documents in (("learned", learned), ("held-out", held_out))
         )
         source = SpoiltBatches(Examples(store, examples), training.batch_size, spoil)
-        for _ in train(model, Optimizer(model, training, ALONE), source, MASKED.task, training, ALONE, seed=0):
+        for _ in train(model, Optimizer(model, training, ALONE), source, MASKED.task, Course(training), ALONE, seed=0):
             pass
         batches = enumerate(evaluation_batches(MASKED, other, examples, replace(training, eval_batches=32)))
         measured = (spoil(batch, number, tokenizer) for number, batch in batches)

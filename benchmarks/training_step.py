@@ -26,6 +26,7 @@ from measuring import interleave, measure_spread, print_figures, write_json
 
 from malmoi.objectives.masked import MASKED
 from malmoi.systems.bert import PRESETS, Bert
+from malmoi.training.course import Course
 from malmoi.training.distributed import World
 from malmoi.training.loop import cast, train
 from malmoi.training.memory import keep_buffers
@@ -106,7 +107,7 @@ def step_malmoi(size: str, batch: Batch, dropout: float, precision: Precision) -
         Optimizer(model, options, world),
         Same(),
         MASKED.task,
-        options,
+        Course(options),
         world,
         seed=0,
     )

@@ -30,6 +30,7 @@ from malmoi.data.store import Store
 from malmoi.objectives.options import ExampleOptions
 from malmoi.text.reading import Corpus
 from malmoi.text.tokenizer import load_tokenizer
+from malmoi.training.course import Course
 from malmoi.training.distributed import World
 from malmoi.training.loop import train
 from malmoi.training.memory import keep_buffers
@@ -93,8 +94,8 @@ def run_bare(store: Path, size: str, steps: int) -> float:
     source = _Same(_open_batches(store, steps).batch(0, np.arange(32)))
     model = create_bundle(f"bert-{size}", Store(store).tokenizer).model
     options = TrainingOptions(steps=steps)
-    task = find_objective("bert", _EXAMPLES.objective).task
-    return _time_steps(train(model, Optimizer(model, options, _ALONE), source, task, options, _ALONE, seed=0), steps)
+    task, course = find_objective("bert", _EXAMPLES.objective).task, Course(options)
+    return _time_steps(train(model, Optimizer(model, options, _ALONE), source, task, course, _ALONE, seed=0), steps)
 
 
 def run_whole(store: Path, size: str, steps: int) -> float:
@@ -133,7 +134,7 @@ class _Same:
 
 def _open_batches(store: Path, steps: int) -> PretrainingBatches:
     objective = find_objective("bert", _EXAMPLES.objective)
-    return PretrainingBatches(objective, Store(store), _EXAMPLES, TrainingOptions(steps=steps))
+    return PretrainingBatches(objective, Store(store), _EXAMPLES, Course(TrainingOptions(steps=steps)))
 
 
 def _time_steps(run: object, steps: int) -> float:

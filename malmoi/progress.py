@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 _SECONDS_BETWEEN_LINES = 15.0
 
 
+class Show(Protocol):
+    """Say how much is done, and, where that has changed, of how much."""
+
+    def __call__(self, done: int, total: int | None = None) -> None: ...
+
+
 @contextmanager
-def progress(description: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    """Yield `show(done)`: call it with how much of `total` is done; None as total means nobody knows.
+def progress(description: str, total: int | None, unit: str) -> Iterator[Show]:
+    """Yield `show(done)`: call it with how much of `total` is done; None as total means nobody knows (yet).
 
     With unit "B" amounts are printed as kB, MB, GB. Everything goes to standard error. The rate is that since the first
     call: what an earlier run had done then, or what it took to start, says nothing about the time left.
@@ -23,7 +30,7 @@ def progress(description: str, total: int | None, unit: str) -> Iterator[Callabl
         yield from _lines(description, total, unit)
 
 
-def _bar(description: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+def _bar(description: str, total: int | None, unit: str) -> Iterator[Show]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
@@ -37,20 +44,22 @@ def _bar(description: str, total: int | None, unit: str) -> Iterator[Callable[[i
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total, first=None)
 
-        def show(done: int) -> None:
+        def show(done: int, total: int | None = None) -> None:
             if bar.tasks[task].fields["first"] is None:
                 bar.reset(task, completed=done, first=done)
-            bar.update(task, completed=done)
+            bar.update(task, completed=done, total=total)
 
         yield show
 
 
-def _lines(description: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+def _lines(description: str, total: int | None, unit: str) -> Iterator[Show]:
     last = time.monotonic()
     first: tuple[float, int] | None = None
+    known = total
 
-    def show(done: int) -> None:
-        nonlocal first, last
+    def show(done: int, total: int | None = None) -> None:
+        nonlocal first, last, known
+        known = total or known
         now = time.monotonic()
         first = first or (now, done)
         start, before = first
@@ -58,9 +67,9 @@ def _lines(description: str, total: int | None, unit: str) -> Iterator[Callable[
             return
         last = now
         line = f"{description}: {_amount(done, unit)}"
-        if total:
-            left = (now - start) * (total - done) / (done - before)
-            line += f" of {_amount(total, unit)}, {max(0, left):.0f} s left"
+        if known:
+            left = (now - start) * (known - done) / (done - before)
+            line += f" of {_amount(known, unit)}, {max(0, left):.0f} s left"
         print(f"{line}, {_rate(done - before, now - start, unit)}", file=sys.stderr, flush=True)
 
     yield show

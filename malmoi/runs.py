@@ -36,6 +36,7 @@ def pretrain(
     examples: ExampleOptions | None = None,
     training: TrainingOptions | None = None,
     device: str | None = None,
+    threads: int | None = None,
 ) -> Path:
     """Train a preset from scratch, or go on with a model (a folder, or a hub id); return the folder of the result."""
     opened, out = Store(Path(store)), Path(out)
@@ -44,11 +45,11 @@ def pretrain(
     from malmoi.training.distributed import join_world
     from malmoi.training.pretraining import pretrain as run
 
-    with join_world(device) as world:
+    with join_world(device, threads) as world:
         tell = _teller(world)
         bundle = _open_model(str(model), opened, examples.seed, tell)
         steps = run(opened, bundle, out, examples, training, world, model_name=str(model), tell=tell)
-        _follow(steps, training.steps, world, tell)
+        _follow(steps, out, world, tell)
     return out / "model"
 
 
@@ -62,6 +63,7 @@ def finetune(
     columns: Columns | None = None,
     options: FinetuningOptions | None = None,
     device: str | None = None,
+    threads: int | None = None,
 ) -> Path:
     """Fine-tune a model (a folder, or a hub id) on files of examples; return the folder of the result.
 
@@ -78,7 +80,7 @@ def finetune(
     from malmoi.tasks.finetuning import prepare_finetuning
     from malmoi.training.distributed import join_world
 
-    with join_world(device) as world:
+    with join_world(device, threads) as world:
         tell = _teller(world)
         prepared = prepare_finetuning(
             *(task, learned, held_out, load_bundle(folder), options, world),
@@ -86,7 +88,7 @@ def finetune(
             multi_label=columns.multi_label,
             tell=tell,
         )
-        _follow(run(prepared, out, world, tell=tell), prepared.training.steps, world, tell)
+        _follow(run(prepared, out, world, tell=tell), out, world, tell)
     return out / "model"
 
 
@@ -106,19 +108,23 @@ def _open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]
     return bundle
 
 
-def _follow(steps: Iterator[Progress], total: int, world: World, tell: Callable[[str], None]) -> None:
+def _follow(steps: Iterator[Progress], out: Path, world: World, tell: Callable[[str], None]) -> None:
     from malmoi.training.run import Interrupted
 
     try:
-        with progress("training", total, "steps") as show:
+        with progress("training", None, "steps") as show:
             for one in steps:
                 if world.is_first:
-                    show(one.step.step + 1)
+                    show(one.step.step + 1, one.total)
                     if one.evaluation is not None:
                         tell(_describe(one))
     except Interrupted as stop:
-        tell(f"stopped by signal {stop}; a checkpoint is saved, run the same command again to go on.")
-        raise SystemExit(128 + int(str(stop))) from None
+        done = f"step {stop.ending.steps:,} of {stop.ending.total:,}"
+        tell(
+            f"stopped by signal {stop} after {done}; {out / 'model'} holds the model as it is. Run the same command "
+            "again to go on."
+        )
+        raise SystemExit(128 + stop.ending.signal) from None
 
 
 def _describe(one: Progress) -> str:

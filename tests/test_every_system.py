@@ -10,6 +10,7 @@ from models import SMALL_CONFIGS
 from malmoi.catalog import SYSTEMS, find_objective
 from malmoi.checkpoint.bundle import create_bundle, load_bundle
 from malmoi.objectives.options import ExampleOptions
+from malmoi.training.course import Course
 from malmoi.training.distributed import World
 from malmoi.training.loop import train
 from malmoi.training.optimizer import Optimizer
@@ -38,7 +39,7 @@ class Run:
         self.optimizer = Optimizer(self.model, self.options, ALONE)
         self.objective = find_objective(system, objective)
         examples = ExampleOptions(objective=objective, seq_len=40, whole_words=True, seed=3)
-        self.source = PretrainingBatches(self.objective, store, examples, self.options)
+        self.source = PretrainingBatches(self.objective, store, examples, Course(self.options))
 
     def steps(self, first_step=0, source=None):
         return train(
@@ -46,7 +47,7 @@ class Run:
             self.optimizer,
             source or self.source,
             self.objective.task,
-            self.options,
+            Course(self.options),
             ALONE,
             seed=3,
             first_step=first_step,

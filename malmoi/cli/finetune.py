@@ -23,10 +23,21 @@ def finetune(
     columns: Columns | None = None,
     options: FinetuningOptions | None = None,
     device: Annotated[str | None, Parameter(help="Where to compute; a GPU if there is one.")] = None,
+    threads: Annotated[int | None, Parameter(help="Processor threads to compute with; all by default.")] = None,
 ) -> None:
     """Fine-tune a model on a task. Under torchrun all ranks share the work."""
     from malmoi import runs
 
     print_result(
-        runs.finetune(task, files, model=model, out=out, dev=dev, columns=columns, options=options, device=device)
+        runs.finetune(
+            task,
+            files,
+            model=model,
+            out=out,
+            dev=dev,
+            columns=columns,
+            options=options,
+            device=device,
+            threads=threads,
+        )
     )

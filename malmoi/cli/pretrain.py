@@ -23,11 +23,14 @@ def pretrain(
     examples: ExampleOptions | None = None,
     training: TrainingOptions | None = None,
     device: Annotated[str | None, Parameter(help="Where to compute; a GPU if there is one.")] = None,
+    threads: Annotated[int | None, Parameter(help="Processor threads to compute with; all by default.")] = None,
 ) -> None:
     """Train a model on a store from scratch, or go on with one. Under torchrun all ranks share the work."""
     from malmoi import runs
 
-    print_result(runs.pretrain(store, out=out, model=model, examples=examples, training=training, device=device))
+    print_result(
+        runs.pretrain(store, out=out, model=model, examples=examples, training=training, device=device, threads=threads)
+    )
 
 
 def print_result(folder: Path) -> None:

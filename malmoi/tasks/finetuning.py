@@ -33,10 +33,11 @@ from malmoi.training.log import read_log
 from malmoi.training.loop import plan_rows
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
-from malmoi.training.options import TrainingOptions
-from malmoi.training.run import Progress, follow_run, open_run, place_model
+from malmoi.training.options import FREE, TrainingOptions
+from malmoi.training.run import Ending, Interrupted, Progress, follow_run, open_run, place_model
 
 _MISTAKES = 30
+_FREE = frozenset(f"{section}.{name}" for section in ("options", "training") for name in FREE)
 _LAYER = re.compile(r"layers\.(\d+)\.")
 
 
@@ -92,7 +93,7 @@ def prepare_finetuning(
         "system": bundle.system,
         "architecture": asdict(bundle.config),
         "labels": [] if kind.head is None else list(kind.head.labels),
-        "examples": {"count": len(examples), "digest": _digest(items), "dev": len(dev)},
+        "data": {"count": len(examples), "digest": _digest(items), "dev": len(dev)},
         "seq_len": kind.seq_len,
         "options": asdict(options),
         "training": asdict(training),
@@ -104,19 +105,23 @@ def finetune(run: Finetuning, out: Path, world: World, *, tell: Callable[[str], 
     """Train in the folder `out`, from its newest good checkpoint on; at the end `out/model` holds the best model."""
     keep_buffers()
     kind, bundle, options = run.kind, run.bundle, run.options
-    with open_run(out, run.description, world):
+    with open_run(out, run.description, _FREE, run.training, world, tell) as folder:
         model = place_model(bundle.model, run.training, world)
         _freeze(bundle, kind, options)
         optimizer = Optimizer(model, run.training, world, _share_rates(bundle, options))
-        best = BestWeights(out, options.metric or kind.metric, options.patience, writes=world.is_first)
+        best = BestWeights(folder, options.metric or kind.metric, options.patience)
 
-        def evaluate() -> dict[str, float]:
+        def evaluate(steps: int) -> dict[str, float]:
             figures = measure(kind, model, run.dev, world, options)
-            best.note(figures, model)
+            best.note(steps, figures, model)
             return figures
 
-        yield from follow_run(
-            *(out, model, optimizer, run.batches, kind.task, run.training, world),
+        ending = yield from follow_run(
+            folder,
+            model,
+            optimizer,
+            run.batches,
+            kind.task,
             seed=options.seed,
             evaluate=evaluate if run.dev else None,
             tell=tell,
@@ -127,8 +132,10 @@ def finetune(run: Finetuning, out: Path, world: World, *, tell: Callable[[str], 
             best.restore(model)
         model.eval()
         if world.is_first:
-            _finish(run, out, world)
+            _finish(run, out, world, ending)
         world.wait()
+        if ending.signal:
+            raise Interrupted(ending)
 
 
 def measure(
@@ -191,13 +198,13 @@ def _share_rates(bundle: Bundle, options: FinetuningOptions) -> Callable[[str], 
     return share
 
 
-def _finish(run: Finetuning, out: Path, world: World) -> None:
+def _finish(run: Finetuning, out: Path, world: World, ending: Ending) -> None:
     """Write `out/model` and `out/report.html`."""
     kind, bundle, log = run.kind, run.bundle, read_log(out)
-    facts = {
+    facts = ending.describe() | {
         "task": run.task,
-        "learned from": f"{run.description['examples']['count']:,} examples",
-        "steps": f"{len(log):,} of {run.training.batch_size} examples",
+        "learned from": f"{run.description['data']['count']:,} examples",
+        "steps": f"{ending.steps:,} of {run.training.batch_size} examples",
     }
     confusion, mistakes = None, []
     if run.dev:
@@ -213,7 +220,7 @@ def _finish(run: Finetuning, out: Path, world: World) -> None:
     bundle.absent = frozenset(unfit | (bundle.absent & parts if kind.head is None else set()))
     bundle.save(out / "model", facts)
     config = json.loads((out / "config.json").read_text("utf-8"))
-    write_task_report(out, log, facts, confusion, mistakes, config)
+    write_task_report(out, log, facts, confusion, mistakes, config, ending.warn())
 
 
 def _digest(items: Items) -> str:

@@ -24,6 +24,7 @@ def write_task_report(
     confusion: tuple[list[str], NDArray[np.int64]] | None,
     mistakes: Sequence[Mistake],
     config: dict[str, Any],
+    warning: str = "",
 ) -> Path:
     """Write `out/report.html`."""
     sections = [make_table("What was trained", facts), arrange_charts(_charts(log))]
@@ -31,7 +32,7 @@ def write_task_report(
         sections.append(_matrix(*confusion))
     if mistakes:
         sections.append(_mistakes(mistakes))
-    return write_page(out, _sum_up(log), sections, config)
+    return write_page(out, warning + _sum_up(log), sections, config)
 
 
 def _sum_up(log: list[dict[str, Any]]) -> str:

@@ -53,8 +53,12 @@ class World:
 
 
 @contextmanager
-def join_world(device: str | None = None) -> Iterator[World]:
+def join_world(device: str | None = None, threads: int | None = None) -> Iterator[World]:
     """Take part in the run torchrun has started, or be a world of one."""
+    if threads is not None:
+        if threads < 1:
+            raise MalmoiError(f"--threads {threads}: give a whole number from 1 on.")
+        torch.set_num_threads(threads)
     size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     chosen = choose_device(device)
     if size == 1:

@@ -17,14 +17,14 @@ _EXAMPLES = 1000
 
 
 def describe_training(
-    bundle: Bundle, examples: ExampleOptions, training: TrainingOptions, log: list[dict[str, Any]]
+    bundle: Bundle, examples: ExampleOptions, training: TrainingOptions, steps: int, log: list[dict[str, Any]]
 ) -> dict[str, str]:
     """The model, and how it was trained."""
     seconds, tokens = (sum(record[name] for record in log) for name in ("seconds", "tokens"))
     return {
         "parameters": f"{sum(parameter.numel() for parameter in bundle.model.parameters()):,}",
         "objective": examples.objective + (", whole words" if examples.whole_words else ""),
-        "steps": f"{training.steps:,} of {training.batch_size} sequences of {examples.seq_len}"
+        "steps": f"{steps:,} of {training.batch_size} sequences of {examples.seq_len}"
         + (f", in the end of {training.long_seq_len}" if training.long_seq_len else ""),
         "time": f"{seconds / 60:.1f} minutes, {seconds / max(len(log), 1):.3f} seconds a step",
         "tokens": f"{tokens:,}, {tokens / max(seconds, 1e-9):,.0f} a second",
@@ -32,7 +32,7 @@ def describe_training(
 
 
 def describe_data(
-    learned: Store, held_out: Store | None, examples: ExampleOptions, training: TrainingOptions
+    learned: Store, held_out: Store | None, examples: ExampleOptions, training: TrainingOptions, steps: int
 ) -> dict[str, str]:
     """The text it was trained on, and what was made of it."""
     documents, sentences, tokens = _count(learned)
@@ -42,7 +42,7 @@ def describe_data(
         "held out": "nothing",
         "vocabulary": f"{learned.manifest.vocab_size:,} pieces",
         "unknown tokens": f"{learned.manifest.unknown_tokens / learned.manifest.tokens:.2%}",
-        "epochs": f"{training.steps * training.batch_size / shown.epoch_size:.1f} of {shown.epoch_size:,} examples",
+        "epochs": f"{steps * training.batch_size / shown.epoch_size:.1f} of {shown.epoch_size:,} examples",
         "to be predicted": f"{shown.selected:.1%} of the tokens: {shown.masked:.0%} masked, {shown.random:.0%} random, "
         f"{shown.kept:.0%} kept",
         "padding": f"{shown.padding:.1%}",

@@ -6,6 +6,7 @@ a run that is resumed at a step goes on exactly as if it had never stopped.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ from malmoi.blocks.dropout import dropout_streams
 from malmoi.data.randomness import draw_key
 from malmoi.errors import MalmoiError
 from malmoi.objectives.task import BatchT, BatchT_co, Task
+from malmoi.training.course import Course
 from malmoi.training.distributed import World
 from malmoi.training.optimizer import Optimizer, find_learning_rate
 from malmoi.training.options import Precision, TrainingOptions
@@ -45,16 +47,19 @@ def train(
     optimizer: Optimizer,
     source: BatchSource[BatchT],
     task: Task[BatchT],
-    options: TrainingOptions,
+    course: Course,
     world: World,
     *,
     seed: int,
     first_step: int = 0,
 ) -> Iterator[Step]:
-    """Train from `first_step` on. When a Step is yielded, its update has been made."""
-    micro_batches = plan_rows(options, world)
+    """Train from `first_step` on. When a Step is yielded, its update has been made, and the course may turn."""
+    micro_batches = plan_rows(course.at(first_step), world)
     model.train()
-    for step in range(first_step, options.steps):
+    for step in itertools.count(first_step):
+        if step >= course.total:
+            return
+        options = course.at(step)
         began = time.perf_counter()
         batches = [source.batch(step, positions) for positions in micro_batches]
         counts = world.sum_numbers(_add_counts(task.count(batch) for batch in batches))

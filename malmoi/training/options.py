@@ -10,6 +10,9 @@ from cyclopts import Parameter
 
 from malmoi.errors import MalmoiError
 
+# What may differ when a run goes on, because what it learns does not depend on it.
+FREE = frozenset({"micro_batch", "save_every", "keep", "shard"})
+
 Schedule = Literal["linear", "cosine", "constant"]
 Precision = Literal["fp32", "bf16", "fp16"]
 
@@ -19,7 +22,10 @@ Precision = Literal["fp32", "bf16", "fp16"]
 class TrainingOptions:
     """The defaults are BERT's, with a learning rate for small models."""
 
-    steps: Annotated[int, Parameter(help="How many updates.")] = 1000
+    steps: Annotated[int, Parameter(help="How many updates; more than before go on with a finished run.")] = 1000
+    minutes: Annotated[float | None, Parameter(help="As many updates as fit into this time, instead of --steps.")] = (
+        None
+    )
     long_seq_len: Annotated[int | None, Parameter(help="Length of the last part of the run, such as 512.")] = None
     long_share: Annotated[float, Parameter(help="How much of the run has that length.")] = 0.1
     batch_size: Annotated[int, Parameter(help="Sequences of an update, over all micro-batches and ranks.")] = 32
@@ -55,6 +61,10 @@ class TrainingOptions:
             raise MalmoiError(f"--long-share {self.long_share}: give a share between 0 and 1, such as 0.1.")
         if not 0 <= self.eval_share < 1:
             raise MalmoiError(f"--eval-share {self.eval_share}: give a share from 0 to 1, such as 0.02.")
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise MalmoiError(f"--minutes {self.minutes}: give a number above 0.")
+        if self.minutes is not None and self.shard:
+            raise MalmoiError("--minutes tries a few steps on a copy, which --shard has no room for; give --steps.")
         if self.micro_batch is not None and (self.micro_batch < 1 or self.batch_size % self.micro_batch):
             raise MalmoiError(f"--micro-batch {self.micro_batch}: it must divide --batch-size {self.batch_size}.")
 

@@ -17,11 +17,12 @@ from malmoi import __version__
 from malmoi.catalog import find_objective
 from malmoi.checkpoint.bundle import Bundle
 from malmoi.data.holdout import split_store
-from malmoi.data.store import Store
+from malmoi.data.store import ARRAY_FILES, Store
 from malmoi.errors import MalmoiError
 from malmoi.objectives.baseline import measure_unigram_loss
 from malmoi.objectives.options import ExampleOptions
 from malmoi.objectives.task import Objective
+from malmoi.training.course import Course
 from malmoi.training.distributed import World
 from malmoi.training.facts import describe_data, describe_training
 from malmoi.training.fills import fill_held_out
@@ -29,44 +30,56 @@ from malmoi.training.log import read_log
 from malmoi.training.loop import evaluate, plan_rows
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
-from malmoi.training.options import TrainingOptions
+from malmoi.training.options import FREE, TrainingOptions
 from malmoi.training.report import write_report
-from malmoi.training.run import Progress, follow_run, open_run, place_model, put_together
+from malmoi.training.run import (
+    Ending,
+    Interrupted,
+    Progress,
+    follow_run,
+    open_run,
+    place_model,
+    put_together,
+    time_step,
+)
 from malmoi.training.sharding import is_sharded
 
 # Masks of an evaluation are the same every time, and not those of any training step.
 _EVALUATION_SEED = 2**62
 _FILLS = 8
+# What may differ when a run goes on: held-out documents judge it, and change nothing; steps can be added.
+_FREE = frozenset(f"training.{name}" for name in (*FREE, "steps", "minutes", "eval_every", "eval_batches"))
 
 
 class PretrainingBatches:
     """The examples of a run: of one length, or short ones first and long ones in the end."""
 
-    def __init__(
-        self, objective: Objective[Any], store: Store, examples: ExampleOptions, training: TrainingOptions
-    ) -> None:
-        self._training = training
-        self._batch_size = training.batch_size
-        self._short_steps = training.count_short()
+    def __init__(self, objective: Objective[Any], store: Store, examples: ExampleOptions, course: Course) -> None:
+        self._course = course
         self._short = objective.examples(store, examples)
         self._long = None
-        if training.long_seq_len is not None:
-            long = replace(examples, seq_len=training.long_seq_len, max_predictions=None)
-            self._long = objective.examples(store, long)
+        long_seq_len = course.at(0).long_seq_len
+        if long_seq_len is not None:
+            self._long = objective.examples(store, replace(examples, seq_len=long_seq_len, max_predictions=None))
 
     def batch(self, step: int, positions: NDArray[np.int64]) -> Any:
-        if self._long is None or step < self._short_steps:
-            return self._short.batch(step, self._batch_size, positions)
-        return self._long.batch(step - self._short_steps, self._batch_size, positions)
+        examples, number = self._choose(step)
+        return examples.batch(number, self._course.at(step).batch_size, positions)
 
     def locate(self, step: int) -> str:
-        examples = self._short
-        if self._long is not None and step >= self._short_steps:
-            examples, step = self._long, step - self._short_steps
+        examples, number = self._choose(step)
+        training = self._course.at(step)
         return (
-            f"malmoi inspect {examples.store.folder} --step {step} --batch-size {self._batch_size} "
-            f"--show {self._batch_size} --eval-share {self._training.eval_share} {examples.options.spell()}"
+            f"malmoi inspect {examples.store.folder} --step {number} --batch-size {training.batch_size} "
+            f"--show {training.batch_size} --eval-share {training.eval_share} {examples.options.spell()}"
         )
+
+    def _choose(self, step: int) -> tuple[Any, int]:
+        """The examples that a step is of, and its number among them."""
+        short_steps = self._course.at(step).count_short()
+        if self._long is None or step < short_steps:
+            return self._short, step
+        return self._long, step - short_steps
 
 
 def pretrain(
@@ -84,15 +97,22 @@ def pretrain(
     _require_fit(store, bundle, examples, training, world)
     objective = find_objective(bundle.system, examples.objective)
     keep_buffers()
-    with open_run(out, _describe_run(store, bundle, model_name, examples, training), world):
+    config = _describe_run(store, bundle, model_name, examples, training)
+    with open_run(out, config, _FREE, training, world, tell) as run:
         learned, held_out = split_store(store, training.eval_share, examples.seed)
-        batches = PretrainingBatches(objective, learned, examples, training)
+        batches = PretrainingBatches(objective, learned, examples, run.course)
         model = place_model(bundle.model, training, world)
+        if run.awaits_trial:
+            run.fit_minutes(time_step(model, batches, objective.task, training, world), tell)
         held_out_figures = None
-        if held_out is not None and training.eval_every:
+        if held_out is not None:
             held_out_figures = partial(_evaluate, model, objective, held_out, examples, training, world)
-        yield from follow_run(
-            *(out, model, Optimizer(model, training, world), batches, objective.task, training, world),
+        ending = yield from follow_run(
+            run,
+            model,
+            Optimizer(model, training, world),
+            batches,
+            objective.task,
             seed=examples.seed,
             evaluate=held_out_figures,
             tell=tell,
@@ -101,17 +121,20 @@ def pretrain(
             bundle.model = put_together(bundle)
         bundle.model.eval()
         if world.is_first:
-            finish_run(out, bundle, learned, held_out, examples, training)
+            finish_run(out, bundle, learned, held_out, examples, training, ending)
         world.wait()
+        if ending.signal:
+            raise Interrupted(ending)
 
 
 def _describe_run(
     store: Store, bundle: Bundle, model_name: str, examples: ExampleOptions, training: TrainingOptions
 ) -> dict[str, Any]:
     """What makes a run this run and no other."""
+    arrays = {name: store.manifest.files[name].sha256 for name in ARRAY_FILES}
     return {
         "malmoi": __version__,
-        "store": {"tokenizer": store.manifest.tokenizer, "tokens": store.manifest.files["tokens.bin"].sha256},
+        "store": {"tokenizer": store.manifest.tokenizer, **arrays},
         "model": model_name,
         "system": bundle.system,
         "architecture": asdict(bundle.config),
@@ -127,11 +150,12 @@ def finish_run(
     held_out: Store | None,
     examples: ExampleOptions,
     training: TrainingOptions,
+    ending: Ending,
 ) -> None:
     """Write `out/model` and `out/report.html`."""
     log = read_log(out)
-    trained = describe_training(bundle, examples, training, log)
-    data = describe_data(learned, held_out, examples, training)
+    trained = ending.describe() | describe_training(bundle, examples, training, ending.steps, log)
+    data = describe_data(learned, held_out, examples, training, ending.steps)
     unigram_loss, fills = None, []
     if held_out is not None:
         objective = find_objective(bundle.system, examples.objective)
@@ -145,7 +169,8 @@ def finish_run(
     bundle.absent = frozenset()
     bundle.save(out / "model", {**trained, **data})
     config = json.loads((out / "config.json").read_text("utf-8"))
-    write_report(out, log, {"What was trained": trained, "On what": data}, fills, config, unigram_loss)
+    tables = {"What was trained": trained, "On what": data}
+    write_report(out, log, tables, fills, config, unigram_loss, ending.warn())
 
 
 def evaluation_batches(
@@ -164,7 +189,9 @@ def _evaluate(
     examples: ExampleOptions,
     training: TrainingOptions,
     world: World,
+    steps: int,
 ) -> dict[str, float]:
+    """Figures on held-out documents, whatever the number of steps made."""
     chosen = evaluation_batches(objective, store, examples, training)
     losses, accuracy = evaluate(model, chosen, objective.task, training.precision, world.device)
     return {

@@ -68,6 +68,7 @@ def write_report(
     fills: list[FilledGap],
     config: dict[str, Any],
     unigram_loss: float | None,
+    warning: str = "",
 ) -> Path:
     """Write `out/report.html` from the steps of a run and what is worth knowing of it."""
     facts = "".join(f"<section>{make_table(title, rows)}</section>" for title, rows in tables.items())
@@ -78,7 +79,7 @@ def write_report(
             '<h2>What it fills in</h2><p class="lead">Held-out text with one word hidden: the word that stood there, '
             f"and what the model would put.</p><ol>{entries}</ol>"
         )
-    return write_page(out, _sum_up(log, unigram_loss), sections, config)
+    return write_page(out, warning + _sum_up(log, unigram_loss), sections, config)
 
 
 def arrange_charts(charts: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from malmoi.training.sharding import divide_like, make_whole
 
 _TENSORS, _FACTS, _MANIFEST = "state.safetensors", "state.json", "manifest.json"
 _NAME = re.compile(r"step-(\d{6,})")
+_LEFT_BY_A_KILL = re.compile(r"\.step-\d{6,}\.partial")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
@@ -38,6 +40,7 @@ def save_checkpoint(folder: Path, steps: int, model: nn.Module, optimizer: Optim
     All ranks call it, because a divided model is put together by all of them; the first one writes.
     """
     tensors = _collect(model, optimizer.adamw)
+    require_finite(tensors, steps)
     if world.is_first:
         _write(folder, steps, tensors, {"steps": steps, **_remember(optimizer)}, keep)
     world.wait()
@@ -62,6 +65,7 @@ def _write(folder: Path, steps: int, tensors: dict[str, Tensor], facts: dict[str
             f"{out}: the checkpoint could not be written ({failure}); earlier ones are kept: when there is room, "
             "run the same command again and it goes on."
         ) from None
+    # Damaged ones were set aside when the run was taken up, so those that are counted here are good.
     for old in list_checkpoints(folder)[:-keep]:
         shutil.rmtree(old)
 
@@ -71,18 +75,27 @@ def list_checkpoints(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
+    return sorted(found, key=count_steps)
 
 
-def find_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
-    """The newest checkpoint that verifies, and a sentence for each newer one that does not."""
+def take_up_checkpoints(folder: Path) -> tuple[Path | None, list[str]]:
+    """The newest checkpoint that verifies, and a sentence for each newer one that does not.
+
+    Those are set aside under another name, where nobody counts them, and what a kill left half written is removed.
+    """
     complaints: list[str] = []
     for path in reversed(list_checkpoints(folder)):
         complaint = _verify(path)
         if complaint is None:
-            return path, complaints
-        complaints.append(complaint)
-    return None, complaints
+            break
+        aside = path.with_name(f"{path.name}.damaged")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
+        complaints.append(f"{complaint}; it is set aside as {aside.name}")
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if _LEFT_BY_A_KILL.fullmatch(path.name):
+            shutil.rmtree(path)
+    return max(list_checkpoints(folder), key=count_steps, default=None), complaints
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> int:
@@ -103,6 +116,21 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> int:
     if facts["scaler"]:
         optimizer.scaler.load_state_dict(facts["scaler"])
     return int(facts["steps"])
+
+
+def require_finite(tensors: Mapping[str, Tensor], steps: int) -> None:
+    """Refuse numbers that nothing can be computed with: saved, they would look like a model."""
+    for name, tensor in tensors.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise MalmoiError(
+                f"after step {steps:,}: the weights are not finite ({name}) and are not saved; what was saved before "
+                "is kept. The learning rate is too high: try a lower --lr in another --out."
+            )
+
+
+def count_steps(path: Path) -> int:
+    """After how many steps a checkpoint was made."""
+    return int(path.name.partition("-")[2])
 
 
 def _remember(optimizer: Optimizer) -> dict[str, Any]:

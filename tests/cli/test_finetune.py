@@ -146,7 +146,7 @@ def test_the_same_command_again_has_nothing_to_do(run, work):
     words = ("finetune", "classify", "train.tsv", "--dev", "dev.tsv", "--model", "model", "--out", "run", *OPTIONS)
     call(*words, cwd=work)
     assert (run / "model" / "model.safetensors").read_bytes() == before
-    assert "run begun here has another" in call(*words, "--clip", 0.5, cwd=work, code=2).stderr
+    assert "--clip 1.0, not 0.5" in call(*words, "--clip", 0.5, cwd=work, code=2).stderr
 
 
 def test_two_ranks_compute_what_one_does(run, work):

@@ -20,20 +20,6 @@ OPTIONS = (
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory, korean_store):
-    """A folder with a tiny model to go on from: presets are too large for a test that runs many times."""
-    from malmoi.pretrained import create
-    from malmoi.systems.bert import BertConfig
-
-    config = BertConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, max_position_embeddings=64
-    )
-    folder = tmp_path_factory.mktemp("model") / "small"
-    create(config, korean_store.tokenizer).save(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def command(korean_store, small):
     words = ["pretrain", korean_store.folder, "--model", small, *OPTIONS]
     return [sys.executable, "-m", "malmoi", *map(str, words)]
@@ -180,7 +166,18 @@ def test_mistakes(refuses, whole, korean_store, english_store, small, tmp_path):
         "x",
         says=["--micro-batch 3"],
     )
-    refuses("pretrain", store, "--model", small, *OPTIONS, "--lr", 0.1, "--out", whole, says=["training.lr", "--out"])
+    refuses(
+        "pretrain",
+        store,
+        "--model",
+        small,
+        *OPTIONS,
+        "--lr",
+        0.1,
+        "--out",
+        whole,
+        says=["--lr 0.0005, not 0.1", "--out"],
+    )
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "thesis.tex").write_text("precious")
     refuses("pretrain", store, "--model", small, "--seq-len", 48, "--out", "used", says=["thesis.tex", "--out"])

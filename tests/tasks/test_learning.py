@@ -43,6 +43,7 @@ def test_accumulation_does_not_change_the_gradient(name, micro_batch):
     """With dropout on, and in a batch that is not full."""
     if name == "embed by contrast":
         pytest.skip("its pairs are compared with all of the batch")
+    from malmoi.training.course import Course
     from malmoi.training.loop import train
     from malmoi.training.optimizer import Optimizer
 
@@ -50,10 +51,8 @@ def test_accumulation_does_not_change_the_gradient(name, micro_batch):
     for size in (None, micro_batch):
         prepared = prepare(name, count=20, micro_batch=size, epochs=2)
         optimizer = Optimizer(prepared.bundle.model, prepared.training, ALONE)
-        source = prepared.batches
-        steps = list(
-            train(prepared.bundle.model, optimizer, source, prepared.kind.task, prepared.training, ALONE, seed=1)
-        )
+        source, course = prepared.batches, Course(prepared.training)
+        steps = list(train(prepared.bundle.model, optimizer, source, prepared.kind.task, course, ALONE, seed=1))
         found.append((steps, weights_of(prepared)))
     for one, other in zip(*(steps for steps, _ in found), strict=True):
         assert abs(one.loss - other.loss) < 1e-5 and abs(one.gradient_norm - other.gradient_norm) < 1e-4

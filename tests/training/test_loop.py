@@ -12,12 +12,13 @@ from malmoi.errors import MalmoiError
 from malmoi.objectives.masked import MASKED
 from malmoi.objectives.options import ExampleOptions
 from malmoi.systems.bert import Bert, BertConfig
+from malmoi.training.course import Course
 from malmoi.training.distributed import World
 from malmoi.training.loop import plan_rows, train
 from malmoi.training.optimizer import Optimizer, find_learning_rate
 from malmoi.training.options import TrainingOptions
 from malmoi.training.pretraining import PretrainingBatches
-from malmoi.training.state import find_checkpoint, list_checkpoints, load_checkpoint, save_checkpoint
+from malmoi.training.state import list_checkpoints, load_checkpoint, save_checkpoint, take_up_checkpoints
 
 ALONE = World(0, 1, torch.device("cpu"))
 EXAMPLES = ExampleOptions(seq_len=48, whole_words=True, seed=3)
@@ -41,8 +42,9 @@ def make_model(store, dropout=0.1):
 
 def run(store, model, training, *, first_step=0, optimizer=None, world=ALONE):
     optimizer = optimizer or Optimizer(model, training, ALONE)
-    source = PretrainingBatches(MASKED, store, EXAMPLES, training)
-    return train(model, optimizer, source, MASKED.task, training, world, seed=3, first_step=first_step)
+    course = Course(training)
+    source = PretrainingBatches(MASKED, store, EXAMPLES, course)
+    return train(model, optimizer, source, MASKED.task, course, world, seed=3, first_step=first_step)
 
 
 def weights_of(model):
@@ -52,7 +54,7 @@ def weights_of(model):
 def test_a_loss_that_is_not_finite_stops_before_the_update(korean_store):
     model = make_model(korean_store)
     options = TrainingOptions(steps=2, batch_size=8)
-    batch = PretrainingBatches(MASKED, korean_store, EXAMPLES, options).batch(0, np.arange(8))
+    batch = PretrainingBatches(MASKED, korean_store, EXAMPLES, Course(options)).batch(0, np.arange(8))
     rows_of = {word: np.flatnonzero((batch.input_ids == word).any(axis=1)) for word in np.unique(batch.input_ids)}
     word = next(word for word, rows in rows_of.items() if len(rows) == 2)
     model.embeddings.words.register_forward_hook(
@@ -106,7 +108,7 @@ def test_the_examples_of_a_step_can_be_looked_at(korean_store, malmoi):
     """The command that a failed step names shows the very batch of that step."""
     options = TrainingOptions(steps=10, batch_size=4, long_seq_len=64, long_share=0.2, eval_share=0.1)
     learned, _ = split_store(korean_store, 0.1, EXAMPLES.seed)
-    source = PretrainingBatches(MASKED, learned, EXAMPLES, options)
+    source = PretrainingBatches(MASKED, learned, EXAMPLES, Course(options))
     for step in (3, 9):
         shown = malmoi(*source.locate(step).split()[1:], "--json", "--examples", "4")
         assert shown.returncode == 0, shown.stderr
@@ -147,7 +149,7 @@ def test_biases_and_norms_do_not_decay(korean_store):
 
 def test_two_lengths(korean_store):
     options = TrainingOptions(steps=10, batch_size=4, long_seq_len=64, long_share=0.2)
-    source = PretrainingBatches(MASKED, korean_store, EXAMPLES, options)
+    source = PretrainingBatches(MASKED, korean_store, EXAMPLES, Course(options))
     widths = [source.batch(step, np.arange(4)).input_ids.shape[1] for step in range(10)]
     assert max(widths[:8]) <= 48 < max(widths[8:]) <= 64
 
@@ -182,8 +184,14 @@ def test_checkpoints_are_verified_and_the_newest_good_one_is_taken(korean_store,
     content[len(content) // 2] ^= 1
     newest.write_bytes(content)
     (tmp_path / "step-000003" / "manifest.json").unlink()
-    found, complaints = find_checkpoint(tmp_path)
+    (tmp_path / ".step-000009.partial").mkdir()  # what a kill leaves behind
+    found, complaints = take_up_checkpoints(tmp_path)
     assert found == tmp_path / "step-000002"
     assert len(complaints) == 2 and "state.safetensors: damaged" in complaints[0]
-    (tmp_path / ".step-000009.partial").mkdir()  # what a kill leaves behind
-    assert find_checkpoint(tmp_path)[0] == found
+    assert "set aside as step-000004.damaged" in complaints[0]
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"step-000002", "step-000003.damaged", "step-000004.damaged"}
+    # What follows is counted without those that were set aside, whose numbers are higher.
+    save_checkpoint(tmp_path, 3, model, optimizer, keep=1, world=ALONE)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-000003"]
+    assert take_up_checkpoints(tmp_path) == (tmp_path / "step-000003", [])

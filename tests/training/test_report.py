@@ -123,7 +123,7 @@ def test_a_curve_is_smoothed_but_ends_where_it_was_going():
 
 def test_data_are_those_of_the_documents_trained_on(korean_store):
     learned, held_out = split_store(korean_store, 0.2, seed=0)
-    facts = describe_data(learned, held_out, EXAMPLES, TRAINING)
+    facts = describe_data(learned, held_out, EXAMPLES, TRAINING, 10)
 
     def number(words):
         return int(re.search(r"([\d,]+) tokens", words)[1].replace(",", ""))
@@ -133,7 +133,7 @@ def test_data_are_those_of_the_documents_trained_on(korean_store):
     assert facts["vocabulary"] == f"{korean_store.manifest.vocab_size:,} pieces"
     assert re.match(r"1[45]\.\d% of the tokens: (79|80|81)% masked", facts["to be predicted"])
     assert float(facts["random next sentences"].rstrip("%")) > 45
-    packed = describe_data(korean_store, None, ExampleOptions(seq_len=32, objective="mlm"), TRAINING)
+    packed = describe_data(korean_store, None, ExampleOptions(seq_len=32, objective="mlm"), TRAINING, 10)
     assert packed["held out"] == "nothing" and "random next sentences" not in packed
 
 
