@@ -30,7 +30,7 @@ from malmoi.text.tokenizer import Tokenizer
 from malmoi.text.tokenizer_training import train_tokenizer
 from malmoi.training.course import Course
 from malmoi.training.distributed import World
-from malmoi.training.loop import evaluate, train
+from malmoi.training.loop import BatchSource, evaluate, train
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
 from malmoi.training.pretraining import evaluation_batches
@@ -126,7 +126,7 @@ def learn(
         return Result(*evaluate(model, measured, MASKED.task, "fp32", ALONE.device))
 
 
-class SpoiltBatches:
+class SpoiltBatches(BatchSource[Batch]):
     """The batches of a run after something has been done to each."""
 
     def __init__(self, examples: Examples, batch_size: int, spoil: Spoil) -> None:

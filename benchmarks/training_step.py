@@ -28,7 +28,7 @@ from malmoi.objectives.masked import MASKED
 from malmoi.systems.bert import PRESETS, Bert
 from malmoi.training.course import Course
 from malmoi.training.distributed import World
-from malmoi.training.loop import cast, train
+from malmoi.training.loop import BatchSource, cast, train
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import Precision, TrainingOptions
@@ -94,7 +94,7 @@ def step_malmoi(size: str, batch: Batch, dropout: float, precision: Precision) -
     model = Bert(config)
     options = TrainingOptions(steps=10**9, batch_size=_ROWS, lr=1e-4, precision=precision)
 
-    class Same:
+    class Same(BatchSource[Batch]):
         def batch(self, step: int, positions: object) -> Batch:
             return batch
 

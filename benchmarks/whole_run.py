@@ -32,7 +32,7 @@ from malmoi.text.reading import Corpus
 from malmoi.text.tokenizer import load_tokenizer
 from malmoi.training.course import Course
 from malmoi.training.distributed import World
-from malmoi.training.loop import train
+from malmoi.training.loop import BatchSource, train
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
@@ -121,7 +121,7 @@ def run_batches(store: Path, size: str, steps: int) -> float:
 _SIDES = {"bare": run_bare, "whole": run_whole, "batch": run_batches}
 
 
-class _Same:
+class _Same(BatchSource[Batch]):
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
 

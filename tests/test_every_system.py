@@ -12,7 +12,7 @@ from malmoi.checkpoint.bundle import create_bundle, load_bundle
 from malmoi.objectives.options import ExampleOptions
 from malmoi.training.course import Course
 from malmoi.training.distributed import World
-from malmoi.training.loop import train
+from malmoi.training.loop import BatchSource, train
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
 from malmoi.training.pretraining import PretrainingBatches
@@ -109,7 +109,7 @@ def test_the_loss_falls(system, objective, korean_store):
 def test_one_batch_can_be_learned_by_heart(system, objective, korean_store):
     run = Run(system, objective, korean_store, dropout=False, steps=100, lr=5e-3, batch_size=4, schedule="constant")
 
-    class Same:
+    class Same(BatchSource):
         def batch(self, step, positions):
             return run.source.batch(0, positions)
 

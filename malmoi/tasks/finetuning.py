@@ -17,7 +17,7 @@ from malmoi import __version__
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.bundle import Bundle
 from malmoi.errors import MalmoiError
-from malmoi.tasks.batches import LikeLengthBatches
+from malmoi.tasks.batches import TaskBatches
 from malmoi.tasks.best import BestWeights
 from malmoi.tasks.columns import TaskName
 from malmoi.tasks.embedding import Embedding
@@ -48,7 +48,7 @@ class Finetuning:
     task: TaskName
     kind: Kind[Any, Any]
     bundle: Bundle
-    batches: LikeLengthBatches
+    batches: TaskBatches
     training: TrainingOptions
     options: FinetuningOptions
     dev: Sequence[Any]
@@ -83,7 +83,8 @@ def prepare_finetuning(
             "out, and run one process."
         )
     items = kind.encode(examples)
-    batches = LikeLengthBatches(items, options.batch_size, bundle.tokenizer.pad_id or 0, options.seed)
+    pad_id = bundle.tokenizer.pad_id or 0
+    batches = TaskBatches(items, options.batch_size, pad_id, options.seed, together=kind.compares_examples())
     training = options.plan(batches.steps_an_epoch, bundle.config.hidden_size)
     plan_rows(training, world)
     description = {

@@ -38,6 +38,10 @@ class BatchSource(Protocol[BatchT_co]):
     def batch(self, step: int, positions: NDArray[np.int64]) -> BatchT_co:
         """The rows at these positions of the global batch of a step."""
 
+    def divide(self, step: int, positions: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Which of these rows are better computed apart from the others."""
+        return [positions]
+
     def locate(self, step: int) -> str:
         """How a person can look at the examples of a step."""
 
@@ -54,13 +58,14 @@ def train(
     first_step: int = 0,
 ) -> Iterator[Step]:
     """Train from `first_step` on. When a Step is yielded, its update has been made, and the course may turn."""
-    micro_batches = plan_rows(course.at(first_step), world)
+    planned = plan_rows(course.at(first_step), world)
     model.train()
     for step in itertools.count(first_step):
         if step >= course.total:
             return
         options = course.at(step)
         began = time.perf_counter()
+        micro_batches = [some for positions in planned for some in source.divide(step, positions)]
         batches = [source.batch(step, positions) for positions in micro_batches]
         counts = world.sum_numbers(_add_counts(task.count(batch) for batch in batches))
         sums: dict[str, float] = dict.fromkeys((f"{kind}.{name}" for name in counts for kind in ("loss", "right")), 0.0)
@@ -147,8 +152,9 @@ def plan_rows(options: TrainingOptions, world: World) -> list[NDArray[np.int64]]
     rows = options.micro_batch or own
     if own % rows:
         raise MalmoiError(f"--micro-batch {rows}: it must divide the {own} sequences that each rank computes.")
-    begin = world.rank * own
-    return [np.arange(start, start + rows) for start in range(begin, begin + own, rows)]
+    # Dealt out in turn: where rows are sorted by length, each rank has as much to do as the others.
+    dealt = np.arange(world.rank, size, world.size)
+    return [dealt[start : start + rows] for start in range(0, own, rows)]
 
 
 def _add_counts(counts: Iterator[dict[str, int]]) -> dict[str, float]:

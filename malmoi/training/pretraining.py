@@ -27,7 +27,7 @@ from malmoi.training.distributed import World
 from malmoi.training.facts import describe_data, describe_training
 from malmoi.training.fills import fill_held_out
 from malmoi.training.log import read_log
-from malmoi.training.loop import evaluate, plan_rows
+from malmoi.training.loop import BatchSource, evaluate, plan_rows
 from malmoi.training.memory import keep_buffers
 from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import FREE, TrainingOptions
@@ -51,7 +51,7 @@ _FILLS = 8
 _FREE = frozenset(f"training.{name}" for name in (*FREE, "steps", "minutes", "eval_every", "eval_batches"))
 
 
-class PretrainingBatches:
+class PretrainingBatches(BatchSource[Any]):
     """The examples of a run: of one length, or short ones first and long ones in the end."""
 
     def __init__(self, objective: Objective[Any], store: Store, examples: ExampleOptions, course: Course) -> None:

@@ -1,4 +1,7 @@
-"""Batches of like length: every example once an epoch, hardly any padding, the same whatever the division."""
+"""Batches drawn at random and computed in groups of like length: every example once an epoch, hardly any padding, the
+same whatever the division."""
+
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -7,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import prepare
 
-from malmoi.tasks.batches import LikeLengthBatches
+from malmoi.tasks.batches import TaskBatches
 from malmoi.tasks.ragged import Items, cut_batch
 
 
@@ -27,41 +30,88 @@ def make_items(lengths):
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=200), st.integers(1, 17), st.integers(0, 5), st.integers(0, 3))
 def test_every_item_counts_once_an_epoch(lengths, batch_size, seed, epoch):
-    batches = LikeLengthBatches(make_items(np.array(lengths)), batch_size, 0, seed)
+    batches = TaskBatches(make_items(np.array(lengths)), batch_size, 0, seed)
     seen = []
     for step in range(batches.steps_an_epoch * epoch, batches.steps_an_epoch * (epoch + 1)):
-        batch = batches.batch(step, np.arange(batch_size))
-        seen += batch.targets[batch.real].tolist()
-        assert len(batch.real) == batch_size and batch.real.any()
+        groups = compute(batches, step, np.arange(batch_size))
+        for group in groups:
+            seen += group.targets[group.real].tolist()
+        assert sum(len(group.real) for group in groups) == batch_size and any(group.real.any() for group in groups)
     assert sorted(seen) == list(range(len(lengths)))
 
 
+def compute(batches, step, positions):
+    """What the training loop computes of a step."""
+    return [batches.batch(step, some) for some in batches.divide(step, positions)]
+
+
+LENGTHS = np.random.default_rng(0).integers(5, 120, 4000)
+
+
 def test_hardly_anything_is_padded():
-    lengths = np.random.default_rng(0).integers(5, 120, 4000)
-    batches = LikeLengthBatches(make_items(lengths), 32, 0, seed=3)
-    made = [batches.batch(step, np.arange(32)) for step in range(batches.steps_an_epoch)]
-    padding = 1 - sum(one.count_tokens() for one in made) / sum(one.input_ids.size for one in made)
-    assert padding < 0.03
-    widths = [one.input_ids.shape[1] for one in made]
-    assert abs(np.corrcoef(widths, np.arange(len(widths)))[0, 1]) < 0.2, "short and long batches come mixed"
+    batches = TaskBatches(make_items(LENGTHS), 32, 0, seed=3)
+    made = [one for step in range(batches.steps_an_epoch) for one in compute(batches, step, np.arange(32))]
+    positions = sum(one.input_ids.size for one in made)
+    assert 1 - sum(one.count_tokens() for one in made) / positions < 0.1
+    assert len(made) < 6 * batches.steps_an_epoch
+
+
+def test_a_batch_holds_short_and_long_examples_as_the_epoch_does():
+    """Batches of like lengths cost two points of F1: their means weighed the tokens of short sentences more."""
+    batches = TaskBatches(make_items(LENGTHS), 32, 0, seed=3)
+    means = [LENGTHS[batches.items_of(step)].mean() for step in range(batches.steps_an_epoch)]
+    drawn_at_random = LENGTHS.std() / np.sqrt(32)
+    assert np.std(means) == pytest.approx(drawn_at_random, rel=0.2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=9))
+def test_no_other_division_into_groups_costs_less(lengths):
+    size = len(lengths)
+    batches = TaskBatches(make_items(np.array(lengths)), size, 0, seed=0)
+    ordered = sorted(lengths, reverse=True)
+
+    def cost(bounds):
+        return sum((end - begin) * ordered[begin] + 48 for begin, end in pairwise(bounds))
+
+    every = [(0, *cuts, size) for count in range(size) for cuts in combinations(range(1, size), count)]
+    made = compute(batches, 0, np.arange(size))
+    assert sum(one.input_ids.size + 48 for one in made) == min(map(cost, every))
 
 
 def test_order_follows_from_seed_and_epoch():
     items = make_items(np.random.default_rng(0).integers(5, 60, 100))
-    one, two, other = (LikeLengthBatches(items, 8, 0, seed) for seed in (1, 1, 2))
+    one, two, other = (TaskBatches(items, 8, 0, seed) for seed in (1, 1, 2))
     one.batch(40, np.arange(8))  # looking elsewhere first changes nothing
     assert all((one.items_of(step) == two.items_of(step)).all() for step in range(30))
     assert any((one.items_of(step) != other.items_of(step)).any() for step in range(13))
     assert any((one.items_of(step) != one.items_of(step + 13)).any() for step in range(13))
 
 
-def test_parts_of_a_batch_are_its_rows():
-    items = make_items(np.random.default_rng(0).integers(5, 60, 30))
-    batches = LikeLengthBatches(items, 8, 0, seed=1)
-    whole = batches.batch(2, np.arange(8))
-    for begin in (0, 4):
-        part = batches.batch(2, np.arange(begin, begin + 4))
-        assert (part.input_ids == whole.input_ids[begin : begin + 4]).all()
+@pytest.mark.parametrize("parts", [[range(16), range(16, 32)], [range(0, 32, 3), range(1, 32, 3), range(2, 32, 3)]])
+def test_rows_are_as_wide_in_any_micro_batch_and_on_any_rank(parts):
+    """A row drops the same elements only where it is as wide."""
+    batches = TaskBatches(make_items(LENGTHS), 32, 0, seed=1)
+    for step in (0, 2, batches.steps_an_epoch - 1):
+        whole = rows_of(batches, step, np.arange(32))
+        assert len({len(row) for row in whole.values()}) > 1
+        divided = {}
+        for part in parts:
+            divided |= rows_of(batches, step, np.array(part))
+        assert divided == whole
+
+
+def rows_of(batches, step, positions):
+    rows = {}
+    for some in batches.divide(step, positions):
+        rows |= zip(some.tolist(), batches.batch(step, some).input_ids.tolist(), strict=True)
+    return rows
+
+
+def test_examples_that_are_compared_stay_together():
+    batches = TaskBatches(make_items(LENGTHS), 32, 0, seed=1, together=True)
+    [only] = compute(batches, 0, np.arange(32))
+    assert len(only.real) == 32
 
 
 def test_no_mask_where_nothing_is_padded():

@@ -121,7 +121,8 @@ def test_the_examples_of_a_step_can_be_looked_at(korean_store, malmoi):
 def test_ranks_get_their_rows():
     options = TrainingOptions(batch_size=24)
     rows = [plan_rows(options, World(rank, 3, ALONE.device)) for rank in range(3)]
-    assert [int(own[0][0]) for own in rows] == [0, 8, 16]
+    assert [own[0][:3].tolist() for own in rows] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+    assert sorted(np.concatenate([own[0] for own in rows])) == list(range(24))
     with pytest.raises(MalmoiError, match="--batch-size 24 cannot be divided among 5 ranks"):
         plan_rows(options, World(0, 5, ALONE.device))
     with pytest.raises(MalmoiError, match="--micro-batch 6: it must divide the 8 sequences"):
