@@ -2,12 +2,12 @@
 
     python benchmarks/finetuning.py --task snli
 
-Both sides begin with the same checkpoint (all-MiniLM-L6-v2) and learn from the same examples for one epoch: batches of
-32, learning rate 5e-5 with 10% warm-up and linear decay, AdamW, dropout as in the checkpoint. The Trainer runs as its
-documentation has it, with dynamic padding, SDPA attention and fused AdamW. Every round has another seed: for the new
-head, the order of examples, dropout. Time goes from texts in memory to trained weights, tokenizing included; accuracy
-is on examples of the test file. --precision bf16 is for both sides: faster on a processor that multiplies in it.
-Needs make bench-install.
+Both sides begin with the same checkpoint (all-MiniLM-L6-v2) and learn from the same examples: batches of 32, learning
+rate 5e-5 with 10% warm-up and linear decay, AdamW, dropout as in the checkpoint. The Trainer runs as its documentation
+has it, with dynamic padding, SDPA attention and fused AdamW. Every round has another seed: for the new head, the order
+of examples, dropout. Time goes from examples in memory to trained weights; both sides are given the same ids, and the
+weights of both are judged by the same code. --precision bf16 is for both sides: faster on a processor that multiplies
+in it. Needs make bench-install.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
 from itertools import count
@@ -27,22 +27,37 @@ from typing import Any, Literal
 
 import cyclopts
 from measuring import DATA, find_data, interleave, measure_spread, print_figures, write_json
+from task_sets import SETS
 
 _BATCH, _RATE = 32, 5e-5
 _PACKAGES = ["torch", "transformers", "accelerate"]
-_FILES = {"snli": ("snli/train.tsv", "snli/test.tsv"), "nsmc": ("nsmc/train.txt", "nsmc/test.txt")}
+_TOKENIZER = "tokenizer.json tokenizer_config.json special_tokens_map.json vocab.txt".split()
 
-Task = Literal["snli", "nsmc"]
+Task = Literal["snli", "nsmc", "names", "squad"]
 Precision = Literal["fp32", "bf16"]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What both sides learn."""
+
+    task: Task
+    learned: Sequence[Any]
+    judged: Sequence[Any]
+    epochs: int
+    seq_len: int
+    precision: Precision
+    group_by_length: bool
 
 
 def measure_finetuning(
     *,
     task: Task = "snli",
-    examples: int = 20_000,
-    test: int = 9000,
+    examples: int | None = None,
+    test: int | None = None,
+    epochs: int | None = None,
     rounds: int = 3,
-    seq_len: int = 128,
+    seq_len: int | None = None,
     precision: Precision = "fp32",
     data: Path = DATA,
     group_by_length: bool = False,
@@ -51,7 +66,8 @@ def measure_finetuning(
     """Train on both sides in turn.
 
     Args:
-        task: snli has pairs of English sentences and three labels, nsmc Korean film reviews and two.
+        task: snli has pairs of English sentences and three labels, nsmc Korean film reviews and two, names tags titles
+            of Wikipedia in its sentences, squad has answers to questions.
         examples: How many to learn from.
         test: How many to judge by.
         seq_len: The longest sequence, on both sides.
@@ -60,141 +76,159 @@ def measure_finetuning(
         group_by_length: Let the Trainer, too, put examples of like length together.
         json: Where to write the figures.
     """
-    folder = find_data(data)
-    learned, judged = (read(folder / name, count) for name, count in zip(_FILES[task], (examples, test), strict=True))
+    chosen = SETS[task]
+    learned, judged = chosen.take(find_data(data), examples, test)
+    lesson = Lesson(
+        task, learned, judged, epochs or chosen.epochs, seq_len or chosen.seq_len, precision, group_by_length
+    )
     # A process a run: each begins anew, and malmoi's way to allocate memory is none of the other's business.
-    same = {"seq_len": seq_len, "precision": precision}
-    sides = {
-        "malmoi": partial(train_malmoi, learned, judged, **same),
-        "Trainer": partial(train_trainer, learned, judged, **same, group_by_length=group_by_length),
-    }
+    sides = {"malmoi": partial(train_malmoi, lesson), "Trainer": partial(train_trainer, lesson)}
     results = interleave({name: _runs(side) for name, side in sides.items()}, rounds)
     rows, figures = [], {}
     for name, runs in results.items():
         seconds = measure_spread(one["seconds"] for one in runs)
-        accuracies = [one["accuracy"] for one in runs]
-        figures[name] = {"seconds": asdict(seconds), "accuracy": accuracies, "share_padding": runs[0]["padding"]}
+        scores = [one[chosen.metric] for one in runs]
+        figures[name] = {"seconds": asdict(seconds), chosen.metric: scores, "share_padding": runs[0]["padding"]}
         rows.append(
             [
                 name,
                 f"{seconds:.1f}",
-                f"**{statistics.mean(accuracies):.2%}**",
-                ", ".join(f"{one:.2%}" for one in accuracies),
+                f"**{statistics.mean(scores):.2%}**",
+                ", ".join(f"{one:.2%}" for one in scores),
                 f"{runs[0]['padding']:.1%}",
             ]
         )
     ratio = figures["Trainer"]["seconds"]["median"] / figures["malmoi"]["seconds"]["median"]
-    print_figures(["side", "seconds", "mean accuracy", "by seed", "padding"], rows, packages=_PACKAGES)
-    print(f"{task}, {examples:,} examples, one epoch: {ratio:.2f}× as fast")
+    print_figures(["side", "seconds", f"mean {chosen.metric}", "by seed", "padding"], rows, packages=_PACKAGES)
+    print(f"{task}, {len(learned):,} examples, {lesson.epochs} epochs, {precision}: {ratio:.2f}× as fast")
     write_json(json, {**figures, "ratio": ratio}, packages=_PACKAGES)
 
 
-def read(path: Path, count: int) -> list[tuple[str, str | None, str]]:
-    """The first examples of a file: text, second text or none, label."""
-    found: list[tuple[str, str | None, str]] = []
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            cells = line.rstrip("\n").split("\t")
-            if path.suffix == ".tsv" and cells[0] != "-":
-                found.append((cells[1], cells[2], cells[0]))
-            elif path.suffix == ".txt" and cells[2] != "label" and cells[1].strip():
-                found.append((cells[1], None, cells[2]))
-            if len(found) == count:
-                return found
-    sys.exit(f"{path} holds {len(found):,} examples; ask for at most that many.")
+def train_malmoi(lesson: Lesson, seed: int) -> dict[str, float]:
+    import numpy as np
 
-
-def train_malmoi(
-    learned: list[Any], judged: list[Any], seed: int, *, seq_len: int, precision: Precision
-) -> dict[str, float]:
-    from malmoi.checkpoint.bundle import load_bundle
-    from malmoi.tasks.examples import Classified
-    from malmoi.tasks.finetuning import finetune, measure, prepare_finetuning
-    from malmoi.tasks.options import FinetuningOptions
+    from malmoi.tasks.finetuning import finetune, measure
     from malmoi.training.distributed import join_world
 
-    bundle = load_bundle(_checkpoint())
-    examples, held_out = ([Classified(one[0], one[1], (one[2],), "") for one in side] for side in (learned, judged))
-    options = FinetuningOptions(
-        epochs=1, batch_size=_BATCH, lr=_RATE, seq_len=seq_len, precision=precision, save_every=10**9, seed=seed
-    )
     with join_world("cpu") as world, tempfile.TemporaryDirectory() as out:
         began = time.perf_counter()
-        run = prepare_finetuning(
-            *("classify", examples, [], bundle, options, world), model_name="minilm", multi_label=False, tell=print
-        )
+        run = _prepare(lesson, seed, world)
         tokens = 0
         for one in finetune(run, Path(out) / "run", world, tell=print):
             tokens += one.step.tokens
             if one.step.step + 1 == run.training.steps:
                 seconds = time.perf_counter() - began  # before the model and its report are written
-        positions = sum(_count_positions(run, step) for step in range(run.training.steps))
-        figures = measure(run.kind, bundle.model, held_out, world, options)
-    return {"seconds": seconds, "accuracy": figures["accuracy"], "padding": 1 - tokens / positions}
+        positions = sum(
+            run.batches.batch(step, some).input_ids.size
+            for step in range(run.training.steps)
+            for some in run.batches.divide(step, np.arange(_BATCH))
+        )
+        figures = measure(run.kind, run.bundle.model, lesson.judged, world, run.options)
+    return {"seconds": seconds, "padding": 1 - tokens / positions, **figures}
 
 
-def _count_positions(run: Any, step: int) -> int:
-    import numpy as np
-
-    return int(run.batches.batch(step, np.arange(_BATCH)).input_ids.size)
-
-
-def train_trainer(
-    learned: list[Any], judged: list[Any], seed: int, *, seq_len: int, precision: Precision, group_by_length: bool
-) -> dict[str, float]:
-    import numpy as np
+def train_trainer(lesson: Lesson, seed: int) -> dict[str, float]:
     import torch
     import transformers
 
+    from malmoi.checkpoint.bundle import load_bundle
+    from malmoi.tasks.finetuning import measure
+    from malmoi.training.distributed import join_world
+
     transformers.utils.logging.set_verbosity_error()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(_checkpoint())
-    labels = sorted({one[2] for one in learned})
-    torch.manual_seed(seed)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(_checkpoint(), num_labels=len(labels))
-    steps = -(-len(learned) // _BATCH)
-    with tempfile.TemporaryDirectory() as out:
+    with join_world("cpu") as world, tempfile.TemporaryDirectory() as out:
+        run = _prepare(lesson, seed, world)  # for the labels, and to judge by
+        head = run.kind.head
+        assert head is not None
+        torch.manual_seed(seed)
+        kind, collator = {
+            "sequence": (transformers.AutoModelForSequenceClassification, transformers.DataCollatorWithPadding),
+            "tokens": (transformers.AutoModelForTokenClassification, transformers.DataCollatorForTokenClassification),
+            "span": (transformers.AutoModelForQuestionAnswering, transformers.DataCollatorWithPadding),
+        }[head.shape]
+        labels = {"id2label": dict(enumerate(head.labels))} if head.labels else {}
+        model = kind.from_pretrained(_checkpoint(), **labels)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(_checkpoint())
+        pad = collator(tokenizer)
+        padded = [0, 0]
+
+        def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
+            batch = pad(rows)
+            padded[0] += int(batch["attention_mask"].sum())
+            padded[1] += batch["input_ids"].numel()
+            return dict(batch)
+
+        began = time.perf_counter()
+        rows = _lay_rows(run.kind.encode(lesson.learned), head.shape)
         settings = transformers.TrainingArguments(
             output_dir=out,
-            num_train_epochs=1,
+            num_train_epochs=lesson.epochs,
             per_device_train_batch_size=_BATCH,
-            per_device_eval_batch_size=_BATCH,
             learning_rate=_RATE,
-            warmup_steps=steps // 10,
+            warmup_steps=run.training.warmup_steps,
             weight_decay=0.01,
             optim="adamw_torch_fused",
             save_strategy="no",
             logging_strategy="no",
             report_to="none",
             use_cpu=True,
-            bf16=precision == "bf16",
+            bf16=lesson.precision == "bf16",
             disable_tqdm=True,
             seed=seed,
-            **({"train_sampling_strategy": "group_by_length"} if group_by_length else {}),
+            **({"train_sampling_strategy": "group_by_length"} if lesson.group_by_length else {}),
         )
-        padded = [0, 0]
-
-        def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
-            batch = transformers.DataCollatorWithPadding(tokenizer)(rows)
-            padded[0] += int(batch["attention_mask"].sum())
-            padded[1] += batch["input_ids"].numel()
-            return dict(batch)
-
-        def encode(side: list[Any]) -> list[dict[str, Any]]:
-            second = [one[1] for one in side] if side[0][1] is not None else None
-            made = tokenizer([one[0] for one in side], second, truncation=True, max_length=seq_len)
-            return [
-                {**{name: made[name][row] for name in made}, "labels": labels.index(one[2])}
-                for row, one in enumerate(side)
-            ]
-
-        began = time.perf_counter()
-        trainer = transformers.Trainer(model=model, args=settings, train_dataset=encode(learned), data_collator=collate)
-        trainer.train()
+        transformers.Trainer(model=model, args=settings, train_dataset=rows, data_collator=collate).train()
         seconds = time.perf_counter() - began
-        padding = 1 - padded[0] / padded[1]
-        predictions = trainer.predict(encode(judged))
-        right = np.argmax(predictions.predictions, axis=1) == predictions.label_ids
-    return {"seconds": seconds, "accuracy": float(right.mean()), "padding": padding}
+        # Its weights in malmoi's hands, so that both sides are judged by the same code.
+        model.save_pretrained(out)
+        for name in _TOKENIZER:
+            (Path(out) / name).write_bytes((Path(_checkpoint()) / name).read_bytes())
+        figures = measure(run.kind, load_bundle(out).model, lesson.judged, world, run.options)
+    return {"seconds": seconds, "padding": 1 - padded[0] / padded[1], **figures}
+
+
+def _prepare(lesson: Lesson, seed: int, world: Any) -> Any:
+    from malmoi.checkpoint.bundle import load_bundle
+    from malmoi.tasks.finetuning import prepare_finetuning
+    from malmoi.tasks.options import FinetuningOptions
+
+    options = FinetuningOptions(
+        epochs=lesson.epochs,
+        batch_size=_BATCH,
+        lr=_RATE,
+        seq_len=lesson.seq_len,
+        precision=lesson.precision,
+        save_every=10**9,
+        seed=seed,
+    )
+    return prepare_finetuning(
+        SETS[lesson.task].task,
+        lesson.learned,
+        [],
+        load_bundle(_checkpoint()),
+        options,
+        world,
+        model_name="minilm",
+        multi_label=False,
+        tell=print,
+    )
+
+
+def _lay_rows(items: Any, shape: str) -> list[dict[str, Any]]:
+    """The items of malmoi as the Trainer's data sets have them."""
+    rows = []
+    for item in range(len(items)):
+        tokens = items.tokens(item)
+        ids = items.ids[tokens].tolist()
+        row = {"input_ids": ids, "token_type_ids": items.types[tokens].tolist(), "attention_mask": [1] * len(ids)}
+        if shape == "tokens":
+            row["labels"] = items.token_targets[tokens].tolist()
+        elif shape == "span":
+            row["start_positions"], row["end_positions"] = items.targets[item].tolist()
+        else:
+            row["labels"] = int(items.targets[item])
+        rows.append(row)
+    return rows
 
 
 def _checkpoint() -> str:
