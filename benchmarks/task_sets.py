@@ -102,6 +102,6 @@ def _read_squad(data: Path, file: int) -> Iterator[Any]:
 SETS = {
     "snli": TaskSet("pair", _read_snli, "accuracy", seq_len=128, learn=20_000, judge=9000, epochs=1),
     "nsmc": TaskSet("classify", _read_nsmc, "accuracy", seq_len=128, learn=20_000, judge=9000, epochs=1),
-    "names": TaskSet("tag", _read_names, "f1", seq_len=128, learn=2000, judge=2000, epochs=4),
+    "names": TaskSet("tag", _read_names, "f1", seq_len=128, learn=2000, judge=1800, epochs=4),
     "squad": TaskSet("answer", _read_squad, "f1", seq_len=384, learn=5000, judge=2000, epochs=2),
 }
