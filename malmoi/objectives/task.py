@@ -24,6 +24,9 @@ class AnyBatch(Protocol):
 
     def count_tokens(self) -> int: ...
 
+    def count_rows(self) -> int:
+        """The first dimension of the tensors made of it: the examples, or a multiple of them."""
+
 
 BatchT = TypeVar("BatchT", bound=AnyBatch)
 BatchT_co = TypeVar("BatchT_co", bound=AnyBatch, covariant=True)
