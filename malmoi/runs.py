@@ -94,11 +94,14 @@ def finetune(
 
 def _open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]) -> Bundle:
     """A preset for the store's tokenizer, or a folder or hub id to go on from, grown if the tokenizer has."""
+    from malmoi.catalog import SYSTEMS
     from malmoi.checkpoint.bundle import create_bundle, load_bundle
     from malmoi.checkpoint.growth import grow_vocabulary
 
     if not Path(model).exists() and "/" not in model:
-        return create_bundle(model, store.tokenizer, seed=seed)
+        bundle = create_bundle(model, store.tokenizer, seed=seed)
+        bundle.absent = frozenset(SYSTEMS[bundle.system].heads)  # until an objective has trained them
+        return bundle
     bundle = load_bundle(model)
     if bundle.head is not None:
         bundle.change_head(None, seed)

@@ -65,7 +65,12 @@ class ExampleSource(Protocol[BatchT_co]):
 
 @dataclass(frozen=True)
 class Objective(Generic[BatchT]):
-    """A way to pre-train: a store becomes examples, and examples a task."""
+    """A way to pre-train: a store becomes examples, and examples a task.
+
+    `trains` names the heads of a system (see catalog.py) that it trains; the encoder it always does. Other heads are
+    neither computed nor saved as if they had learned something.
+    """
 
     examples: Callable[[Store, ExampleOptions], ExampleSource[BatchT]]
     task: Task[BatchT]
+    trains: frozenset[str]

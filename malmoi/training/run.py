@@ -231,6 +231,8 @@ def place_model(model: nn.Module, training: TrainingOptions, world: World) -> nn
 def put_together(bundle: Bundle) -> nn.Module:
     """The whole model on this rank's CPU, from a divided one; every rank has to call this."""
     whole = build_model(bundle.system, bundle.config, seed=0, head=bundle.head)
+    for part in dict(whole.named_children()).keys() - dict(bundle.model.named_children()).keys():
+        setattr(whole, part, None)
     whole.load_state_dict({name: make_whole(tensor).cpu() for name, tensor in bundle.model.state_dict().items()})
     return whole
 
