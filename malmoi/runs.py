@@ -113,6 +113,7 @@ def _open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]
 
 def _follow(steps: Iterator[Progress], out: Path, world: World, tell: Callable[[str], None]) -> None:
     from malmoi.training.run import Interrupted
+    from malmoi.training.state import list_checkpoints
 
     try:
         with progress("training", None, "steps") as show:
@@ -128,6 +129,11 @@ def _follow(steps: Iterator[Progress], out: Path, world: World, tell: Callable[[
             "again to go on."
         )
         raise SystemExit(128 + stop.ending.signal) from None
+    except KeyboardInterrupt as stop:  # the second, usually: the first is obeyed when the step is done
+        checkpoints = list_checkpoints(out / "checkpoints")
+        if checkpoints:
+            stop.add_note(f"{checkpoints[-1]} is kept; run the same command again and it goes on from there")
+        raise
 
 
 def _describe(one: Progress) -> str:

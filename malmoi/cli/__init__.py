@@ -13,6 +13,7 @@ app = App(
     help="Pre-train, fine-tune and use the BERT family on your own text.",
     version=__version__,
     version_flags=["--version"],
+    suppress_keyboard_interrupt=False,  # else it would end the process without a word
 )
 tokenizer_app = App(name="tokenizer", help="Train, extend and examine tokenizers.")
 app.command(tokenizer_app)
@@ -51,8 +52,10 @@ def main() -> None:
     except OSError as mistake:
         where = f"{mistake.filename}: " if mistake.filename else ""
         _fail(f"{where}{mistake.strerror or mistake}")
-    except KeyboardInterrupt:
-        print("malmoi: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        # Whoever keeps something has noted on its way out what that is, and how to go on.
+        kept = getattr(stop, "__notes__", None) or ["nothing new was kept; run the same command again"]
+        print(f"malmoi: interrupted: {kept[0]}.", file=sys.stderr)
         raise SystemExit(130) from None
 
 
