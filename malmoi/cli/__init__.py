@@ -7,6 +7,7 @@ from cyclopts import App, CycloptsError
 
 from malmoi import __version__
 from malmoi.errors import MalmoiError
+from malmoi.ranks import is_first_rank, let_first_rank_speak
 
 app = App(
     name="malmoi",
@@ -55,10 +56,12 @@ def main() -> None:
     except KeyboardInterrupt as stop:
         # Whoever keeps something has noted on its way out what that is, and how to go on.
         kept = getattr(stop, "__notes__", None) or ["nothing new was kept; run the same command again"]
-        print(f"malmoi: interrupted: {kept[0]}.", file=sys.stderr)
+        if is_first_rank():
+            print(f"malmoi: interrupted: {kept[0]}.", file=sys.stderr)
         raise SystemExit(130) from None
 
 
 def _fail(sentence: str) -> None:
+    let_first_rank_speak()
     print(f"malmoi: {sentence}", file=sys.stderr)
     raise SystemExit(2)
