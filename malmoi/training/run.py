@@ -164,7 +164,7 @@ def follow_run(
         load_checkpoint(run.newest, model, optimizer)
         is_done = done >= course.total
         tell(f"{run.newest}: {f'all {done:,} steps are made' if is_done else f'going on after step {done:,}'}.")
-    with RunLog(run.out, done, tell) if world.is_first else _NoLog() as log, Signals(world) as signals:
+    with RunLog(run.out, done, tell) if world.is_first else _NoLog() as log, Signals() as signals:
         world.wait()  # now the log says the same to every rank
         if has_enough is not None and has_enough():
             return Ending(done, course.total, 0)

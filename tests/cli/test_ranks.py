@@ -44,7 +44,7 @@ def test_a_mistake_is_said_once(start, tmp_path, mistake):
 
 
 def test_ctrl_c_stops_all_ranks_in_order(start, tmp_path):
-    """The terminal sends it to every rank, and torchrun does so once more."""
+    """torchrun hands it on to them; they agree on the step after which they stop."""
     running = start(steps=100_000)
     log = tmp_path / "run" / "log.jsonl"
     while not log.exists() or log.read_bytes().count(b"\n") < 3:
