@@ -1,5 +1,9 @@
 """Which device a rank computes on, and a run in another thread than the main one."""
 
+import os
+import socket
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -38,3 +42,32 @@ def test_a_run_in_another_thread(korean_store, tmp_path):
     thread.start()
     thread.join()
     assert results == [tmp_path / "run" / "model"]
+
+
+MEETING = """
+import os
+from malmoi.training.distributed import join_world
+with join_world("cpu") as world:
+    world.wait()
+    if not world.is_first:
+        os._exit(9)
+    world.sum_numbers({"one": 1.0})
+"""
+
+
+def test_a_rank_that_is_killed_ends_the_first_one_with_a_sentence():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
+    first, second = [
+        subprocess.Popen(
+            [sys.executable, "-c", MEETING],
+            env={**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE if rank == 0 else None,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = first.communicate()[1]
+    assert second.wait() == 9
+    assert "malmoi.errors.MalmoiError: another rank has ended" in said.splitlines()[-1]
