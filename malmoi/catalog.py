@@ -10,7 +10,7 @@ from torch import nn
 
 from malmoi.blocks.heads import Head, HeadForm, Shape
 from malmoi.errors import MalmoiError
-from malmoi.objectives.masked import MASKED
+from malmoi.objectives.masked import MASKED, MASKED_PAIRS
 from malmoi.objectives.task import Objective
 from malmoi.systems import bert
 from malmoi.weightmap import WeightMap
@@ -75,7 +75,7 @@ SYSTEMS = {
         model=bert.Bert,
         presets=bert.PRESETS,
         weights=bert.weight_map,
-        objectives={"mlm+nsp": MASKED, "mlm": MASKED},
+        objectives={"mlm+nsp": MASKED_PAIRS, "mlm": MASKED},
         heads=bert.HEADS,
         architectures=bert.ARCHITECTURES,
         tied=bert.TIED,

@@ -94,11 +94,14 @@ def finetune(
 
 def _open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]) -> Bundle:
     """A preset for the store's tokenizer, or a folder or hub id to go on from, grown if the tokenizer has."""
+    from malmoi.catalog import SYSTEMS
     from malmoi.checkpoint.bundle import create_bundle, load_bundle
     from malmoi.checkpoint.growth import grow_vocabulary
 
     if not Path(model).exists() and "/" not in model:
-        return create_bundle(model, store.tokenizer, seed=seed)
+        bundle = create_bundle(model, store.tokenizer, seed=seed)
+        bundle.absent = frozenset(SYSTEMS[bundle.system].heads)  # until an objective has trained them
+        return bundle
     bundle = load_bundle(model)
     if bundle.head is not None:
         bundle.change_head(None, seed)
@@ -110,6 +113,7 @@ def _open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]
 
 def _follow(steps: Iterator[Progress], out: Path, world: World, tell: Callable[[str], None]) -> None:
     from malmoi.training.run import Interrupted
+    from malmoi.training.state import list_checkpoints
 
     try:
         with progress("training", None, "steps") as show:
@@ -125,6 +129,11 @@ def _follow(steps: Iterator[Progress], out: Path, world: World, tell: Callable[[
             "again to go on."
         )
         raise SystemExit(128 + stop.ending.signal) from None
+    except KeyboardInterrupt as stop:  # the second, usually: the first is obeyed when the step is done
+        checkpoints = list_checkpoints(out / "checkpoints")
+        if checkpoints:
+            stop.add_note(f"{checkpoints[-1]} is kept; run the same command again and it goes on from there")
+        raise
 
 
 def _describe(one: Progress) -> str:

@@ -49,6 +49,9 @@ class Batch:
         """How many of its positions are not padding."""
         return self.input_ids.size if self.attention_mask is None else int(self.attention_mask.sum())
 
+    def count_rows(self) -> int:
+        return len(self.input_ids)
+
 
 IGNORED = -100
 

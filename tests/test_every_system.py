@@ -106,6 +106,18 @@ def test_the_loss_falls(system, objective, korean_store):
 
 
 @every_way
+def test_an_objective_trains_the_heads_that_it_names_and_no_other(system, objective, korean_store):
+    run = Run(system, objective, korean_store, steps=1, batch_size=8)
+    list(run.steps())
+    updated = {
+        name.partition(".")[0]
+        for name, parameter in run.model.named_parameters()
+        if parameter in run.optimizer.adamw.state
+    }
+    assert updated & SYSTEMS[system].heads.keys() == run.objective.trains
+
+
+@every_way
 def test_one_batch_can_be_learned_by_heart(system, objective, korean_store):
     run = Run(system, objective, korean_store, dropout=False, steps=100, lr=5e-3, batch_size=4, schedule="constant")
 

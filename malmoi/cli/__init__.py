@@ -7,12 +7,14 @@ from cyclopts import App, CycloptsError
 
 from malmoi import __version__
 from malmoi.errors import MalmoiError
+from malmoi.ranks import is_first_rank, let_first_rank_speak
 
 app = App(
     name="malmoi",
     help="Pre-train, fine-tune and use the BERT family on your own text.",
     version=__version__,
     version_flags=["--version"],
+    suppress_keyboard_interrupt=False,  # else it would end the process without a word
 )
 tokenizer_app = App(name="tokenizer", help="Train, extend and examine tokenizers.")
 app.command(tokenizer_app)
@@ -51,11 +53,15 @@ def main() -> None:
     except OSError as mistake:
         where = f"{mistake.filename}: " if mistake.filename else ""
         _fail(f"{where}{mistake.strerror or mistake}")
-    except KeyboardInterrupt:
-        print("malmoi: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        # Whoever keeps something has noted on its way out what that is, and how to go on.
+        kept = getattr(stop, "__notes__", None) or ["nothing new was kept; run the same command again"]
+        if is_first_rank():
+            print(f"malmoi: interrupted: {kept[0]}.", file=sys.stderr)
         raise SystemExit(130) from None
 
 
 def _fail(sentence: str) -> None:
+    let_first_rank_speak()
     print(f"malmoi: {sentence}", file=sys.stderr)
     raise SystemExit(2)

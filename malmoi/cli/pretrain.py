@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from malmoi.objectives.options import ExampleOptions
+from malmoi.ranks import is_first_rank
 from malmoi.training.options import TrainingOptions
 
 
@@ -35,6 +35,5 @@ def pretrain(
 
 def print_result(folder: Path) -> None:
     """Where a finished run has put what it made."""
-    # torchrun numbers its processes; alone there is no number.
-    if os.environ.get("RANK", "0") == "0":
+    if is_first_rank():
         print(f"{folder}: the model; {folder.with_name('report.html')}: how it went")

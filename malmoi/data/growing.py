@@ -52,6 +52,8 @@ class GrowingFolder:
             self.close()
         except OSError as failure:  # what was still to be written has no room either
             error = error or failure
+        if isinstance(error, KeyboardInterrupt) and self._can_resume and self.facts is not None:
+            error.add_note(f"what was done is kept in {self.folder}; run the same command again and it goes on")
         self._lock.__exit__(kind, error, trace)
         if isinstance(error, OSError) and self._is_own(error):
             reason = error.strerror or error
@@ -72,6 +74,7 @@ class GrowingFolder:
         sizes = {name: os.fstat(file.fileno()).st_size for name, file in self._files.items()}
         journal = {"recipe": self._recipe, "sizes": sizes, "facts": facts}
         write_whole(self.folder / _JOURNAL, json.dumps(journal))
+        self.facts = dict(facts)
 
     def close(self) -> None:
         """Nothing more is appended; the files can be read and renamed."""

@@ -65,4 +65,6 @@ def _tensor(array: np.ndarray, device: torch.device) -> Tensor:
     return torch.from_numpy(array).to(device, non_blocking=True)
 
 
-MASKED = Objective(Examples, Task(count_predictions, sum_losses))
+_TASK = Task(count_predictions, sum_losses)
+MASKED = Objective(Examples, _TASK, trains=frozenset({"word_head"}))
+MASKED_PAIRS = Objective(Examples, _TASK, trains=frozenset({"word_head", "pooler", "next_sentence_head"}))

@@ -24,6 +24,9 @@ class AnyBatch(Protocol):
 
     def count_tokens(self) -> int: ...
 
+    def count_rows(self) -> int:
+        """The first dimension of the tensors made of it: the examples, or a multiple of them."""
+
 
 BatchT = TypeVar("BatchT", bound=AnyBatch)
 BatchT_co = TypeVar("BatchT_co", bound=AnyBatch, covariant=True)
@@ -62,7 +65,12 @@ class ExampleSource(Protocol[BatchT_co]):
 
 @dataclass(frozen=True)
 class Objective(Generic[BatchT]):
-    """A way to pre-train: a store becomes examples, and examples a task."""
+    """A way to pre-train: a store becomes examples, and examples a task.
+
+    `trains` names the heads of a system (see catalog.py) that it trains; the encoder it always does. Other heads are
+    neither computed nor saved as if they had learned something.
+    """
 
     examples: Callable[[Store, ExampleOptions], ExampleSource[BatchT]]
     task: Task[BatchT]
+    trains: frozenset[str]

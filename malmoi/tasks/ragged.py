@@ -63,6 +63,9 @@ class TaskBatch:
     def count_tokens(self) -> int:
         return self.input_ids.size if self.attention_mask is None else int(self.attention_mask.sum())
 
+    def count_rows(self) -> int:
+        return len(self.input_ids)
+
 
 def lay_items(sequences: Sequence[Sequence[Any]], owners: Sequence[int], **others: NDArray[Any]) -> Items:
     """Items from the encodings (`ids`, `type_ids`) of their sequences."""

@@ -15,6 +15,10 @@ import torch
 from torch import nn
 
 from malmoi.errors import MalmoiError
+from malmoi.ranks import let_first_rank_speak
+
+# What gloo says of a rank that has ended, by whatever operation it was waited for.
+_PEER_GONE = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
 
 @dataclass(frozen=True)
@@ -68,19 +72,39 @@ def join_world(device: str | None = None, threads: int | None = None) -> Iterato
     torch.distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
     try:
         yield World(rank, size, chosen)
+    except Exception as failure:
+        let_first_rank_speak()
+        if any(words in str(failure) for words in _PEER_GONE):
+            raise MalmoiError(
+                "another rank has ended, so this one cannot go on; checkpoints are kept: when what it says is mended, "
+                "run the same command again."
+            ) from None
+        raise
     finally:
         torch.distributed.destroy_process_group()
 
 
 def choose_device(device: str | None) -> torch.device:
-    """The device asked for, or a GPU if there is one."""
-    if device is not None:
-        try:
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError) as failure:
-            reason = str(failure).splitlines()[0]
-            raise MalmoiError(f"--device {device}: torch cannot compute there ({reason}); choose cpu.") from None
-        return torch.device(device)
-    if torch.cuda.is_available():
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-    return torch.device("cpu")
+    """The device asked for, or a GPU if there is one. Under torchrun each rank of a machine has its own."""
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        chosen = _take_own(torch.device(device))
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as failure:
+        reason = str(failure).splitlines()[0]
+        raise MalmoiError(f"--device {device}: torch cannot compute there ({reason}); choose cpu.") from None
+    if chosen.type == "cuda" and chosen.index is not None:
+        torch.cuda.set_device(chosen)  # for what asks for no device: random numbers, messages between ranks
+    return chosen
+
+
+def _take_own(device: torch.device) -> torch.device:
+    """The device of this rank, where there is one for each: written with care but untested on hardware."""
+    if device.type == "cpu" or "LOCAL_RANK" not in os.environ:
+        return device
+    if device.index is None:
+        return torch.device(device.type, int(os.environ["LOCAL_RANK"]))
+    if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1:
+        raise MalmoiError(f"--device {device}: all ranks of this machine would share it; give {device.type}.")
+    return device

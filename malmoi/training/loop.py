@@ -21,7 +21,7 @@ from torch import nn
 from malmoi.blocks.dropout import dropout_streams
 from malmoi.data.randomness import draw_key
 from malmoi.errors import MalmoiError
-from malmoi.objectives.task import BatchT, BatchT_co, Task
+from malmoi.objectives.task import AnyBatch, BatchT, BatchT_co, Task
 from malmoi.training.course import Course
 from malmoi.training.distributed import World
 from malmoi.training.optimizer import Optimizer, find_learning_rate
@@ -71,9 +71,7 @@ def train(
         sums: dict[str, float] = dict.fromkeys((f"{kind}.{name}" for name in counts for kind in ("loss", "right")), 0.0)
         judged: set[str] = set()  # what is right or wrong, not near or far
         for positions, batch in zip(micro_batches, batches, strict=True):
-            # A row drops the same elements in whatever micro-batch, on whatever rank.
-            streams = dropout_streams((draw_key(seed, _DROPOUT, step, positions) >> np.uint64(1)).tolist())
-            with streams, cast(options.precision, world.device):
+            with _name_dropout(seed, step, positions, batch, world.device), cast(options.precision, world.device):
                 parts = task.losses(model, batch, world.device)
             loss = torch.stack([part.total / max(counts[name], 1) for name, part in parts.items()]).sum()
             optimizer.backward(loss)
@@ -104,6 +102,15 @@ def train(
             tokens=int(tokens),
             seconds=time.perf_counter() - began,
         )
+
+
+def _name_dropout(
+    seed: int, step: int, positions: NDArray[np.int64], batch: AnyBatch, device: torch.device
+) -> AbstractContextManager[None]:
+    """A row drops the same elements in whatever micro-batch, on whatever rank."""
+    by_row = draw_key(seed, _DROPOUT, step, positions) >> np.uint64(1)
+    shared = draw_key(seed, _DROPOUT, step) >> np.uint64(1)
+    return dropout_streams(by_row.tolist(), shared=int(shared[0]), rows=batch.count_rows(), device=device)
 
 
 def _not_finite(step: int, what: str, culprits: list[int], source: BatchSource[Any]) -> MalmoiError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from malmoi import __version__
-from malmoi.catalog import find_objective
+from malmoi.catalog import SYSTEMS, find_objective
 from malmoi.checkpoint.bundle import Bundle
 from malmoi.data.holdout import split_store
 from malmoi.data.store import ARRAY_FILES, Store
@@ -100,6 +100,9 @@ def pretrain(
     config = _describe_run(store, bundle, model_name, examples, training)
     with open_run(out, config, _FREE, training, world, tell) as run:
         learned, held_out = split_store(store, training.eval_share, examples.seed)
+        kept = _set_untrained_aside(bundle, objective)
+        if kept:
+            tell(f"--objective {examples.objective} does not train {_name(kept, bundle)}: kept as in {model_name}.")
         batches = PretrainingBatches(objective, learned, examples, run.course)
         model = place_model(bundle.model, training, world)
         if run.awaits_trial:
@@ -119,12 +122,33 @@ def pretrain(
         )
         if is_sharded(model):
             bundle.model = put_together(bundle)
+        for part, module in kept.items():
+            setattr(bundle.model, part, module.to(next(bundle.model.parameters()).device))
         bundle.model.eval()
+        bundle.absent -= objective.trains
         if world.is_first:
-            finish_run(out, bundle, learned, held_out, examples, training, ending)
+            untrained = {"not trained further": _name(kept, bundle)} if kept else {}
+            finish_run(out, bundle, learned, held_out, examples, training, ending, untrained)
         world.wait()
         if ending.signal:
             raise Interrupted(ending)
+
+
+def _set_untrained_aside(bundle: Bundle, objective: Objective[Any]) -> dict[str, nn.Module]:
+    """Take the parts off the model that the objective does not train, so that nothing computes, divides or remembers
+    them. Returned are those with weights that the model came with; what was fresh stays away for good."""
+    kept = {}
+    for part in sorted(SYSTEMS[bundle.system].heads.keys() - objective.trains):
+        module = getattr(bundle.model, part, None)
+        if module is not None and part not in bundle.absent:
+            kept[part] = module
+        setattr(bundle.model, part, None)
+    return kept
+
+
+def _name(parts: Iterable[str], bundle: Bundle) -> str:
+    """Parts of a model as people call them."""
+    return " and ".join(SYSTEMS[bundle.system].heads[part] for part in parts)
 
 
 def _describe_run(
@@ -151,10 +175,11 @@ def finish_run(
     examples: ExampleOptions,
     training: TrainingOptions,
     ending: Ending,
+    untrained: dict[str, str],
 ) -> None:
-    """Write `out/model` and `out/report.html`."""
+    """Write `out/model` and `out/report.html`; `untrained` is what there is to say of parts that learned nothing."""
     log = read_log(out)
-    trained = ending.describe() | describe_training(bundle, examples, training, ending.steps, log)
+    trained = ending.describe() | describe_training(bundle, examples, training, ending.steps, log) | untrained
     data = describe_data(learned, held_out, examples, training, ending.steps)
     unigram_loss, fills = None, []
     if held_out is not None:
@@ -166,7 +191,6 @@ def finish_run(
         if evaluated:
             trained |= {f"held out: {name.replace('_', ' ')}": f"{value:.3f}" for name, value in evaluated[-1].items()}
         fills = fill_held_out(bundle, batches[0], _FILLS)
-    bundle.absent = frozenset()
     bundle.save(out / "model", {**trained, **data})
     config = json.loads((out / "config.json").read_text("utf-8"))
     tables = {"What was trained": trained, "On what": data}

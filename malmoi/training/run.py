@@ -35,6 +35,7 @@ from malmoi.training.optimizer import Optimizer
 from malmoi.training.options import TrainingOptions
 from malmoi.training.run_config import RunConfig
 from malmoi.training.sharding import make_whole, shard_model
+from malmoi.training.signals import Signals
 from malmoi.training.state import (
     count_steps,
     list_checkpoints,
@@ -163,7 +164,7 @@ def follow_run(
         load_checkpoint(run.newest, model, optimizer)
         is_done = done >= course.total
         tell(f"{run.newest}: {f'all {done:,} steps are made' if is_done else f'going on after step {done:,}'}.")
-    with RunLog(run.out, done, tell) if world.is_first else _NoLog() as log, _Signals() as signals:
+    with RunLog(run.out, done, tell) if world.is_first else _NoLog() as log, Signals() as signals:
         world.wait()  # now the log says the same to every rank
         if has_enough is not None and has_enough():
             return Ending(done, course.total, 0)
@@ -231,6 +232,8 @@ def place_model(model: nn.Module, training: TrainingOptions, world: World) -> nn
 def put_together(bundle: Bundle) -> nn.Module:
     """The whole model on this rank's CPU, from a divided one; every rank has to call this."""
     whole = build_model(bundle.system, bundle.config, seed=0, head=bundle.head)
+    for part in dict(whole.named_children()).keys() - dict(bundle.model.named_children()).keys():
+        setattr(whole, part, None)
     whole.load_state_dict({name: make_whole(tensor).cpu() for name, tensor in bundle.model.state_dict().items()})
     return whole
 
@@ -283,21 +286,3 @@ class _NoLog:
 
     def __exit__(self, *_: object) -> None:
         pass
-
-
-class _Signals:
-    """Notes that the process was asked to end, so that the step at work can be finished and saved first."""
-
-    def __enter__(self) -> _Signals:
-        self.received = 0
-        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
-        return self
-
-    def _note(self, number: int, frame: object) -> None:
-        if self.received:
-            raise KeyboardInterrupt  # asked twice: at once
-        self.received = number
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)

@@ -111,7 +111,8 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> int:
             if not parameter.requires_grad:
                 continue
             state: dict[str, Any] = {moment: divide_like(tensors[f"{moment}.{name}"], parameter) for moment in _MOMENTS}
-            state["step"] = torch.tensor(float(facts["updates"]))
+            # Beside its weight: that is where a fused update on a GPU looks for it.
+            state["step"] = torch.tensor(float(facts["updates"]), device=parameter.device)
             optimizer.adamw.state[parameter] = state
     if facts["scaler"]:
         optimizer.scaler.load_state_dict(facts["scaler"])

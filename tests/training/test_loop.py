@@ -173,6 +173,20 @@ def test_held_out_documents_are_not_trained_on(korean_store):
         assert tokens <= set(np.concatenate(own).tolist())
 
 
+def test_what_the_optimizer_remembers_lies_beside_its_weight(korean_store, tmp_path):
+    """A fused update on a GPU needs all of it there; torch's device without storage stands for one."""
+    options = TrainingOptions(steps=1, batch_size=8)
+    model = make_model(korean_store)
+    optimizer = Optimizer(model, options, ALONE)
+    list(run(korean_store, model, options, optimizer=optimizer))
+    save_checkpoint(tmp_path, 1, model, optimizer, keep=1, world=ALONE)
+    optimizer.adamw.state.clear()
+    load_checkpoint(tmp_path / "step-000001", model.to("meta"), optimizer)
+    assert len(optimizer.adamw.state) == len(list(model.parameters()))
+    for state in optimizer.adamw.state.values():
+        assert {name: value.device.type for name, value in state.items()} == dict.fromkeys(state, "meta")
+
+
 def test_checkpoints_are_verified_and_the_newest_good_one_is_taken(korean_store, tmp_path):
     options = TrainingOptions(steps=4, batch_size=8)
     model = make_model(korean_store)
