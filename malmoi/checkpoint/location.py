@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from malmoi.checkpoint.replacing import restore_folder
 from malmoi.config import read_object
 from malmoi.errors import MalmoiError
 
@@ -30,6 +31,7 @@ def find_folder(model: str | Path) -> Path:
     folder = Path(model)
     if folder.is_file():
         raise MalmoiError(f"{folder} is a file; give the folder of the model.")
+    restore_folder(folder)
     if not folder.is_dir():
         if not _HUB_ID.fullmatch(str(model)):
             raise MalmoiError(f"{model}: there is no such folder; give the folder of a model, or a hub id: owner/name.")

@@ -99,8 +99,7 @@ class Tokenizer:
         staging = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
         staging.mkdir()
         try:
-            for name, text in self._files().items():
-                (staging / name).write_text(text, encoding="utf-8", newline="\n")
+            self.write_files(staging)
             if folder.exists():
                 for path in staging.iterdir():
                     path.replace(folder / path.name)
@@ -108,6 +107,11 @@ class Tokenizer:
                 staging.rename(folder)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+    def write_files(self, folder: Path) -> None:
+        """Write the files into a folder that is nobody's yet."""
+        for name, text in self._files().items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
     def _files(self) -> dict[str, str]:
         roles = {role: token for role in ROLES if (token := self._role_name(role)) is not None}
