@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,7 @@ class Configuration:
 def read_configuration(folder: Path) -> Configuration:
     path = folder / CONFIG
     content = read_object(path)
-    system = content.get("model_type")
-    if not isinstance(system, str) or system not in SYSTEMS:
-        said = f"model_type {system!r} is not one" if "model_type" in content else "model_type is missing"
-        raise MalmoiError(f"{path}: {said}; malmoi knows {', '.join(SYSTEMS)}.")
+    system = _read_system(content, path)
     # A token a tokenizer does not have is null in their files; the model computes the same without it.
     given = {name: value for name, value in content.items() if not (name.endswith("_token_id") and value is None)}
     only = SYSTEMS[system].only
@@ -60,6 +57,22 @@ def read_configuration(folder: Path) -> Configuration:
     if unknown:
         notes.append(f"settings of {CONFIG} that are not used: {', '.join(unknown)}")
     return Configuration(system, config, read_head(SYSTEMS[system], content, path), notes)
+
+
+def _read_system(content: Mapping[str, Any], path: Path) -> str:
+    known = ", ".join(SYSTEMS)
+    if "model_type" not in content:
+        raise MalmoiError(
+            f"{path}: model_type is missing, which says what kind of model this is; malmoi reads {known}: if it is one "
+            f'of these, add it ("model_type": "{next(iter(SYSTEMS))}").'
+        )
+    system = content["model_type"]
+    if not isinstance(system, str) or system not in SYSTEMS:
+        raise MalmoiError(
+            f"{path}: model_type {system!r} is not a kind of model that malmoi reads, which is {known}; choose such a "
+            "model, or use this one with transformers."
+        )
+    return system
 
 
 def make_configuration(system: str, config: Any, parts: Iterable[str], head: Head | None) -> dict[str, Any]:

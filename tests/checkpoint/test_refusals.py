@@ -40,6 +40,13 @@ def configure(folder, **changes):
         ({"hidden_size": 32.0}, "hidden_size .* a whole number"),
         ({"hidden_size": None}, "hidden_size .* a whole number"),
         ({"layer_norm_eps": float("nan")}, "layer_norm_eps is NaN"),
+        ({"layer_norm_eps": -1e-12}, "layer_norm_eps -1e-12: at least 0"),
+        ({"layer_norm_eps": 10**400}, "layer_norm_eps is 1000"),
+        ({"initializer_range": -0.02}, r"initializer_range -0\.02: at least 0"),
+        ({"hidden_dropout_prob": 1.5}, r"hidden_dropout_prob 1\.5: a number from 0 to below 1"),
+        ({"hidden_dropout_prob": 1}, "hidden_dropout_prob 1: a number from 0 to below 1"),
+        ({"hidden_dropout_prob": float("-inf")}, "hidden_dropout_prob is -Infinity"),
+        ({"attention_probs_dropout_prob": -0.1}, r"attention_probs_dropout_prob -0\.1: a number from 0"),
         ({"hidden_act": "magic"}, "hidden_act 'magic'"),
         ({"num_attention_heads": 5}, "num_attention_heads"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
@@ -47,7 +54,7 @@ def configure(folder, **changes):
         ({"add_cross_attention": True}, "add_cross_attention"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads"),
         ({"quantization_config": {"bits": 4}}, "quantization_config"),
-        ({"model_type": "llama"}, "model_type 'llama' .* bert"),
+        ({"model_type": "electra"}, "model_type 'electra' is not .* malmoi reads, which is bert; choose such a model"),
         ({"model_type": ["bert"]}, "model_type"),
         ({"vocab_size": 10}, "shape"),
     ],
@@ -63,7 +70,7 @@ def test_a_configuration_that_does_not_fit(folder, changes, says):
 
 def test_a_configuration_without_model_type(folder):
     (folder / "config.json").write_text("{}")
-    with pytest.raises(MalmoiError, match=r"config\.json: model_type is missing"):
+    with pytest.raises(MalmoiError, match=r"config\.json: model_type is missing, .* bert.* add it"):
         malmoi.load(folder)
 
 

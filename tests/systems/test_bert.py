@@ -252,3 +252,9 @@ def test_impossible_sizes_are_refused():
         Bert(BertConfig(**{**SMALL.__dict__, "hidden_act": "swish2"}))
     with pytest.raises(MalmoiError, match="41 tokens is longer than the model's 40 positions"):
         Bert(SMALL)(torch.zeros(1, 41, dtype=torch.long))
+
+
+@pytest.mark.parametrize("value", [-1.0, 1.0, float("nan"), float("inf")])
+def test_a_dropout_that_is_no_share_is_refused_wherever_it_comes_from(value):
+    with pytest.raises(MalmoiError, match=r"^hidden_dropout_prob .* from 0 to below 1 is needed"):
+        BertConfig(hidden_dropout_prob=value)
