@@ -10,6 +10,7 @@ from torch import nn
 
 from malmoi.blocks.heads import Head, HeadForm, Shape
 from malmoi.errors import MalmoiError
+from malmoi.hub_names import suggest_hub_id
 from malmoi.objectives.masked import MASKED
 from malmoi.objectives.task import Objective
 from malmoi.systems import bert
@@ -90,8 +91,13 @@ def find_preset(name: str) -> tuple[str, Any]:
     for system, entry in SYSTEMS.items():
         if name in entry.presets:
             return system, entry.presets[name]
-    known = ", ".join(name for entry in SYSTEMS.values() for name in entry.presets)
-    raise MalmoiError(f"{name} is neither a folder nor a preset; the presets are {known}.")
+    known = [name for entry in SYSTEMS.values() for name in entry.presets]
+    published = suggest_hub_id(name)
+    if published is None:
+        raise MalmoiError(f"{name} is neither a folder nor a preset; the presets are {', '.join(known)}.")
+    size = next((one for one in known if name.lower().startswith(f"{one}-")), None)
+    fresh = f"fresh weights of that size are {size}" if size else f"fresh weights are {', '.join(known)}"
+    raise MalmoiError(f"{name} is no preset: the published weights are {published}, {fresh}.")
 
 
 def find_objective(system: str, name: str) -> Objective[Any]:

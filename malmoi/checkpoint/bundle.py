@@ -11,6 +11,7 @@ from torch import nn
 
 from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS, find_preset
+from malmoi.checkpoint.card import read_unfinished
 from malmoi.checkpoint.configuration import read_configuration
 from malmoi.checkpoint.fitting import build_model, fill_model, fit_tensors
 from malmoi.checkpoint.folder import write_folder
@@ -97,7 +98,7 @@ def assemble(folder: Path, stored: Mapping[str, StoredTensor]) -> Bundle:
         config=configuration.config,
         tokenizer=tokenizer,
         model=fill_model(configuration, fit).eval(),
-        notes=[*configuration.notes, *fit.notes, *unsupported],
+        notes=[*read_unfinished(folder), *configuration.notes, *fit.notes, *unsupported],
         absent=fit.fresh,
         sentence=sentence,
         head=configuration.head,

@@ -9,8 +9,8 @@ from typing import Any
 
 from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
+from malmoi.checkpoint.file_names import CONFIG
 from malmoi.checkpoint.head_fields import read_head, write_head
-from malmoi.checkpoint.location import CONFIG
 from malmoi.config import read_dataclass, read_object, to_json
 from malmoi.errors import MalmoiError
 

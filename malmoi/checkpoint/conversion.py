@@ -8,15 +8,8 @@ import torch
 from torch import Tensor
 
 from malmoi.checkpoint.bundle import Bundle, assemble
-from malmoi.checkpoint.location import (
-    PICKLE,
-    PICKLE_INDEX,
-    WEIGHTS,
-    WEIGHTS_INDEX,
-    find_folder,
-    find_weights,
-    read_index,
-)
+from malmoi.checkpoint.file_names import PICKLE, PICKLE_INDEX, WEIGHTS, WEIGHTS_INDEX
+from malmoi.checkpoint.location import find_folder, find_weights, read_index
 from malmoi.checkpoint.tensors import StoredTensor, open_safetensors
 from malmoi.errors import MalmoiError
 

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.configuration import Configuration
-from malmoi.checkpoint.location import CONFIG
+from malmoi.checkpoint.file_names import CONFIG
 from malmoi.checkpoint.tensors import StoredTensor
 from malmoi.config import to_json
 from malmoi.errors import MalmoiError

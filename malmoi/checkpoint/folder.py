@@ -16,15 +16,14 @@ from torch import nn
 
 from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
-from malmoi.checkpoint.card import write_card
+from malmoi.checkpoint.card import CARD, write_card
 from malmoi.checkpoint.configuration import make_configuration
-from malmoi.checkpoint.location import CONFIG, WEIGHTS
+from malmoi.checkpoint.file_names import CONFIG, WEIGHTS
 from malmoi.checkpoint.replacing import fill_folder
 from malmoi.checkpoint.sentence_modules import SENTENCE_FILES, SentenceModules, write_sentence_modules
 from malmoi.errors import MalmoiError
 from malmoi.text.tokenizer import Tokenizer
 
-CARD = "README.md"
 _OWN_FILES = {CONFIG, WEIGHTS, CARD, *SENTENCE_FILES} | set(
     "tokenizer.json tokenizer_config.json special_tokens_map.json vocab.txt vocab.json merges.txt".split()
 )

@@ -74,6 +74,7 @@ def _size(layers: int, hidden: int, heads: int) -> BertConfig:
     )
 
 
+# Sizes of new models. No published model is called by these names: bert-base-uncased, say, means weights of the hub.
 PRESETS = {
     "bert-tiny": _size(2, 128, 2),
     "bert-mini": _size(4, 256, 4),
@@ -81,11 +82,6 @@ PRESETS = {
     "bert-medium": _size(8, 512, 8),
     "bert-base": _BASE,
     "bert-large": _size(24, 1024, 16),
-}
-PRESETS |= {
-    f"{name}-{case}": replace(config, vocab_size=size)
-    for name, config in PRESETS.items()
-    for case, size in (("uncased", 30522), ("cased", 28996))
 }
 
 

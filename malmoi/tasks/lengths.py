@@ -39,11 +39,13 @@ def open_meter(model: str | Path | None) -> LengthMeter:
     """The meter of a model's folder, of a tokenizer's folder or file, or of a hub id."""
     if model is None:
         return LengthMeter()
-    from malmoi.checkpoint.location import CONFIG, find_folder
+    from malmoi.checkpoint.file_names import CONFIG
+    from malmoi.checkpoint.local_models import is_run
+    from malmoi.checkpoint.location import find_folder
     from malmoi.text.tokenizer import load_tokenizer
 
     path = Path(model)
-    if not path.exists():
+    if not path.exists() or is_run(path):
         path = find_folder(model)
     tokenizer = load_tokenizer(path)
     limit = tokenizer.config.get("model_max_length")

@@ -228,5 +228,7 @@ def test_the_padding_is_the_tokenizer_s(tmp_path):
 def test_an_unknown_preset_is_told(pretrained):
     with pytest.raises(MalmoiError, match="bert-mini"):
         malmoi.create("bert-gigantic", pretrained.tokenizer)
+    with pytest.raises(MalmoiError, match="google-bert/bert-base-uncased, fresh weights of that size are bert-base"):
+        malmoi.create("BERT-base-uncased", pretrained.tokenizer)
     with pytest.raises(MalmoiError, match="dict"):
         malmoi.create({"hidden_size": 3}, pretrained.tokenizer)
