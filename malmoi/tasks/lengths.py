@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from malmoi.config import read_object
 from malmoi.errors import MalmoiError
 from malmoi.tasks.examples import Choice, Example, Question, Tagged
+from malmoi.text.panics import catch_panics
 
 if TYPE_CHECKING:
     from malmoi.text.tokenizer import Tokenizer
@@ -25,6 +26,7 @@ class LengthMeter:
         self.limit = limit
         self._tokenizer = tokenizer
 
+    @catch_panics()
     def measure(self, examples: Sequence[Example]) -> list[int]:
         """The length of each example with its [CLS] and [SEP]; of choices that of the longest."""
         texts = [_texts(example) for example in examples]

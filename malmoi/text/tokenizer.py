@@ -18,6 +18,7 @@ from typing import Any
 import tokenizers
 
 from malmoi.errors import MalmoiError
+from malmoi.text.panics import catch_panics
 from malmoi.text.special_tokens import ROLES, token_content
 from malmoi.text.tokenizer_files import read_tokenizer_files
 from malmoi.values import Encoded
@@ -67,14 +68,17 @@ class Tokenizer:
         deciding["roles"] = [self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id, self.bos_id, self.eos_id]
         return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
+    @catch_panics()
     def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoded:
         """One text, or a pair of texts, as ids; with `specials` it gets its [CLS] and [SEP]."""
         return _encoded(self.backend.encode(text, pair, add_special_tokens=specials))
 
+    @catch_panics()
     def encode_batch(self, texts: list[str], *, specials: bool = True) -> list[Encoded]:
         """Many texts at once, on all cores."""
         return [_encoded(one) for one in self.backend.encode_batch(texts, add_special_tokens=specials)]
 
+    @catch_panics()
     def decode(self, ids: Sequence[int], *, skip_specials: bool = True) -> str:
         """The text of `ids`; for WordPiece and Unigram spaces are where they usually stand, not where they stood."""
         return self.backend.decode(list(ids), skip_special_tokens=skip_specials)
