@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
@@ -57,6 +57,11 @@ class System:
             table.rows = [row for row in table.rows if row.ours.partition(".")[0] not in dropped]
             table.rows.extend(form.rows)
         return table
+
+    def limit_names(self, config: Any, head: Head | None = None) -> int:
+        """A number that the tensors of such a model stay below, without a table of as many layers as it claims."""
+        layers: int = config.num_hidden_layers
+        return layers * sum(len(row.theirs) for row in self.table(replace(config, num_hidden_layers=1), head).rows)
 
     def name_class(self, parts: set[str], head: Head | None = None) -> str:
         """The class of transformers for a model that has these parts."""

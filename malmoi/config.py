@@ -14,6 +14,9 @@ from malmoi.errors import MalmoiError
 
 T = TypeVar("T")
 
+# The labels of a hundred thousand classes take half of it. Parsing takes many times the room of the file.
+_LARGEST_FILE = 10_000_000
+
 
 def read_dataclass(cls: type[T], mapping: Mapping[str, object], where: str | Path) -> tuple[T, dict[str, object]]:
     """Make a `cls` from the keys that are its fields. The other keys are returned: what they mean, the caller knows.
@@ -54,6 +57,11 @@ def to_json(config: Any) -> dict[str, Any]:
 def read_object(path: Path) -> dict[str, Any]:
     """The one JSON object that a file holds."""
     try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise MalmoiError(
+                f"{path} takes {path.stat().st_size:,} bytes; settings take less than {_LARGEST_FILE:,}, and it is not "
+                "read."
+            )
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise MalmoiError(f"{path} is missing.") from None

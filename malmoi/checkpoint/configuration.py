@@ -26,6 +26,8 @@ _HARMLESS = set(
     pooler_size_per_head pooler_type
     """.split()
 )
+# Files may hold more than the model: what an optimizer remembers, heads for other uses.
+_SPARE_TENSORS = 1000
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class Configuration:
     config: Any
     head: Head | None
     notes: list[str]
+
+    @property
+    def most_tensors(self) -> int:
+        """How many tensors the files of such a model may hold."""
+        return SYSTEMS[self.system].limit_names(self.config, self.head) + _SPARE_TENSORS
 
 
 def read_configuration(folder: Path) -> Configuration:

@@ -41,8 +41,9 @@ class Summary:
 
 def summarise(model: str | Path) -> Summary:
     folder = find_folder(model)
+    weights = find_weights(folder)
     configuration = read_configuration(folder)
-    fit = fit_tensors(folder, configuration, open_safetensors(find_weights(folder)))
+    fit = fit_tensors(folder, configuration, open_safetensors(weights, configuration.most_tensors))
     tokenizer = load_tokenizer(folder)
     config = configuration.config
     table = SYSTEMS[configuration.system].table(config, configuration.head)
