@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
 
 from malmoi.blocks.heads import Head, HeadForm, Shape
 from malmoi.errors import MalmoiError
+from malmoi.hub_names import suggest_hub_id
 from malmoi.objectives.masked import MASKED, MASKED_PAIRS
 from malmoi.objectives.task import Objective
 from malmoi.systems import bert
@@ -57,6 +58,11 @@ class System:
             table.rows.extend(form.rows)
         return table
 
+    def limit_names(self, config: Any, head: Head | None = None) -> int:
+        """A number that the tensors of such a model stay below, without a table of as many layers as it claims."""
+        layers: int = config.num_hidden_layers
+        return layers * sum(len(row.theirs) for row in self.table(replace(config, num_hidden_layers=1), head).rows)
+
     def name_class(self, parts: set[str], head: Head | None = None) -> str:
         """The class of transformers for a model that has these parts."""
         if head is not None and "task_head" in parts:
@@ -90,8 +96,13 @@ def find_preset(name: str) -> tuple[str, Any]:
     for system, entry in SYSTEMS.items():
         if name in entry.presets:
             return system, entry.presets[name]
-    known = ", ".join(name for entry in SYSTEMS.values() for name in entry.presets)
-    raise MalmoiError(f"{name} is neither a folder nor a preset; the presets are {known}.")
+    known = [name for entry in SYSTEMS.values() for name in entry.presets]
+    published = suggest_hub_id(name)
+    if published is None:
+        raise MalmoiError(f"{name} is neither a folder nor a preset; the presets are {', '.join(known)}.")
+    size = next((one for one in known if name.lower().startswith(f"{one}-")), None)
+    fresh = f"fresh weights of that size are {size}" if size else f"fresh weights are {', '.join(known)}"
+    raise MalmoiError(f"{name} is no preset: the published weights are {published}, {fresh}.")
 
 
 def find_objective(system: str, name: str) -> Objective[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from types import NoneType, UnionType
@@ -13,6 +13,9 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from malmoi.errors import MalmoiError
 
 T = TypeVar("T")
+
+# The labels of a hundred thousand classes take half of it. Parsing takes many times the room of the file.
+_LARGEST_FILE = 10_000_000
 
 
 def read_dataclass(cls: type[T], mapping: Mapping[str, object], where: str | Path) -> tuple[T, dict[str, object]]:
@@ -37,6 +40,15 @@ def read_dataclass(cls: type[T], mapping: Mapping[str, object], where: str | Pat
     return made, {name: value for name, value in mapping.items() if name not in known}
 
 
+def require_numbers(config: object, names: Iterable[str], least: int, below: float = math.inf) -> None:
+    """Refuse a configuration in which one of the fields `names` is less than `least`, not below `below`, or NaN."""
+    for name in names:
+        value = getattr(config, name)
+        if not least <= value < below:
+            needed = f"at least {least}" if below == math.inf else f"a number from {least} to below {below}"
+            raise MalmoiError(f"{name} {value}: {needed} is needed.")
+
+
 def to_json(config: Any) -> dict[str, Any]:
     """The fields of a dataclass as a JSON object."""
     return asdict(config)
@@ -45,6 +57,11 @@ def to_json(config: Any) -> dict[str, Any]:
 def read_object(path: Path) -> dict[str, Any]:
     """The one JSON object that a file holds."""
     try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise MalmoiError(
+                f"{path} takes {path.stat().st_size:,} bytes; settings take less than {_LARGEST_FILE:,}, and it is not "
+                "read."
+            )
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise MalmoiError(f"{path} is missing.") from None
@@ -67,9 +84,16 @@ def _fits(value: object, kind: Any) -> bool:
     if kind in (int, float) and isinstance(value, bool):
         return False
     if kind is float:
-        # JSON has whole numbers where a fraction may stand, and Python reads NaN and Infinity, which JSON has not.
-        return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        return isinstance(value, int | float) and _is_finite(value)
     return isinstance(value, kind)
+
+
+def _is_finite(value: float) -> bool:
+    """JSON has whole numbers of any length where a fraction may stand, and Python reads NaN and Infinity."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _name(kind: Any) -> str:

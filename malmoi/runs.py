@@ -47,7 +47,7 @@ def pretrain(
 
     with join_world(device, threads) as world:
         tell = _teller(world)
-        bundle = _open_model(str(model), opened, examples.seed, tell)
+        bundle = _open_model(str(model), opened, out, examples.seed, tell)
         steps = run(opened, bundle, out, examples, training, world, model_name=str(model), tell=tell)
         _follow(steps, out, world, tell)
     return out / "model"
@@ -92,7 +92,7 @@ def finetune(
     return out / "model"
 
 
-def _open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]) -> Bundle:
+def _open_model(model: str, store: Store, out: Path, seed: int, tell: Callable[[str], None]) -> Bundle:
     """A preset for the store's tokenizer, or a folder or hub id to go on from, grown if the tokenizer has."""
     from malmoi.catalog import SYSTEMS
     from malmoi.checkpoint.bundle import create_bundle, load_bundle
@@ -101,6 +101,9 @@ def _open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]
     if not Path(model).exists() and "/" not in model:
         bundle = create_bundle(model, store.tokenizer, seed=seed)
         bundle.absent = frozenset(SYSTEMS[bundle.system].heads)  # until an objective has trained them
+        # A run that goes on has weights of its own.
+        if not any(out.glob("checkpoints/step-*")):
+            tell(f"{model}: fresh weights, {_count_parameters(bundle)} parameters.")
         return bundle
     bundle = load_bundle(model)
     if bundle.head is not None:
@@ -109,6 +112,12 @@ def _open_model(model: str, store: Store, seed: int, tell: Callable[[str], None]
         added = grow_vocabulary(bundle, store.tokenizer)
         tell(f"{model}: its vocabulary grows by {added:,} pieces to {bundle.config.vocab_size:,}.")
     return bundle
+
+
+def _count_parameters(bundle: Bundle) -> str:
+    """A number as it stands in tables of models: 11.2M."""
+    count = sum(weight.numel() for weight in bundle.model.parameters())
+    return f"{count / 1e6:.1f}M" if count >= 1e6 else f"{count:,}"
 
 
 def _follow(steps: Iterator[Progress], out: Path, world: World, tell: Callable[[str], None]) -> None:

@@ -64,6 +64,15 @@ def test_a_missing_field_is_named():
         read_dataclass(Example, {}, "here")
 
 
+def test_a_file_beyond_all_settings_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "config.json"
+    with path.open("wb") as file:
+        file.truncate(11_000_000)  # takes no room on the disk
+    monkeypatch.setattr(json, "loads", lambda text: pytest.fail("it is parsed"))
+    with pytest.raises(MalmoiError, match=r"config\.json takes 11,000,000 bytes"):
+        read_object(path)
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"\xff\xfe\x00", b'{"a": ' + b"[" * 200_000, b'{"a": ' + b"9" * 10_000 + b"}"]
 )

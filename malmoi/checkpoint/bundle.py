@@ -11,7 +11,8 @@ from torch import nn
 
 from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS, find_preset
-from malmoi.checkpoint.configuration import read_configuration
+from malmoi.checkpoint.card import read_unfinished
+from malmoi.checkpoint.configuration import Configuration, read_configuration
 from malmoi.checkpoint.fitting import build_model, fill_model, fit_tensors
 from malmoi.checkpoint.folder import write_folder
 from malmoi.checkpoint.location import find_folder, find_weights
@@ -63,7 +64,9 @@ class Bundle:
 def load_bundle(model: str | Path) -> Bundle:
     """Read a model from a Hugging Face folder, or from the hub by its id (owner/name). It is in eval mode."""
     folder = find_folder(model)
-    return assemble(folder, open_safetensors(find_weights(folder)))
+    weights = find_weights(folder)
+    configuration = read_configuration(folder)
+    return assemble(folder, configuration, open_safetensors(weights, configuration.most_tensors))
 
 
 def create_bundle(preset: str | Any, tokenizer: Tokenizer, seed: int = 0) -> Bundle:
@@ -79,9 +82,8 @@ def create_bundle(preset: str | Any, tokenizer: Tokenizer, seed: int = 0) -> Bun
     return Bundle(system, config, tokenizer, build_model(system, config, seed).eval())
 
 
-def assemble(folder: Path, stored: Mapping[str, StoredTensor]) -> Bundle:
+def assemble(folder: Path, configuration: Configuration, stored: Mapping[str, StoredTensor]) -> Bundle:
     """The model that a folder describes, with weights from `stored`."""
-    configuration = read_configuration(folder)
     fit = fit_tensors(folder, configuration, stored)
     tokenizer = load_tokenizer(folder)
     size = configuration.config.vocab_size
@@ -97,7 +99,7 @@ def assemble(folder: Path, stored: Mapping[str, StoredTensor]) -> Bundle:
         config=configuration.config,
         tokenizer=tokenizer,
         model=fill_model(configuration, fit).eval(),
-        notes=[*configuration.notes, *fit.notes, *unsupported],
+        notes=[*read_unfinished(folder), *configuration.notes, *fit.notes, *unsupported],
         absent=fit.fresh,
         sentence=sentence,
         head=configuration.head,

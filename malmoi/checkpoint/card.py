@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+CARD = "README.md"
+# The line about a run that was stopped; whoever opens its model is told.
+_UNFINISHED = re.compile(r"^\| unfinished \| (.+) \|$", re.MULTILINE)
+_LONGEST_TABLE = 100_000
 
 _SIZES = {
     "num_hidden_layers": "layers",
@@ -61,6 +68,14 @@ tags:
 
 Made with malmoi.
 """
+
+
+def read_unfinished(folder: Path) -> list[str]:
+    """A sentence about a model whose training was stopped, if the card of the folder says so."""
+    if not (folder / CARD).is_file():
+        return []
+    with (folder / CARD).open(encoding="utf-8", errors="replace") as file:
+        return [f"unfinished: {where}" for where in _UNFINISHED.findall(file.read(_LONGEST_TABLE))]
 
 
 def _find_use(architecture: str) -> tuple[str, str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
+from malmoi.checkpoint.file_names import CONFIG
 from malmoi.checkpoint.head_fields import read_head, write_head
-from malmoi.checkpoint.location import CONFIG
 from malmoi.config import read_dataclass, read_object, to_json
 from malmoi.errors import MalmoiError
 
@@ -26,6 +26,8 @@ _HARMLESS = set(
     pooler_size_per_head pooler_type
     """.split()
 )
+# Files may hold more than the model: what an optimizer remembers, heads for other uses.
+_SPARE_TENSORS = 1000
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,16 @@ class Configuration:
     head: Head | None
     notes: list[str]
 
+    @property
+    def most_tensors(self) -> int:
+        """How many tensors the files of such a model may hold."""
+        return SYSTEMS[self.system].limit_names(self.config, self.head) + _SPARE_TENSORS
+
 
 def read_configuration(folder: Path) -> Configuration:
     path = folder / CONFIG
     content = read_object(path)
-    system = content.get("model_type")
-    if not isinstance(system, str) or system not in SYSTEMS:
-        said = f"model_type {system!r} is not one" if "model_type" in content else "model_type is missing"
-        raise MalmoiError(f"{path}: {said}; malmoi knows {', '.join(SYSTEMS)}.")
+    system = _read_system(content, path)
     # A token a tokenizer does not have is null in their files; the model computes the same without it.
     given = {name: value for name, value in content.items() if not (name.endswith("_token_id") and value is None)}
     only = SYSTEMS[system].only
@@ -60,6 +64,22 @@ def read_configuration(folder: Path) -> Configuration:
     if unknown:
         notes.append(f"settings of {CONFIG} that are not used: {', '.join(unknown)}")
     return Configuration(system, config, read_head(SYSTEMS[system], content, path), notes)
+
+
+def _read_system(content: Mapping[str, Any], path: Path) -> str:
+    known = ", ".join(SYSTEMS)
+    if "model_type" not in content:
+        raise MalmoiError(
+            f"{path}: model_type is missing, which says what kind of model this is; malmoi reads {known}: if it is one "
+            f'of these, add it ("model_type": "{next(iter(SYSTEMS))}").'
+        )
+    system = content["model_type"]
+    if not isinstance(system, str) or system not in SYSTEMS:
+        raise MalmoiError(
+            f"{path}: model_type {system!r} is not a kind of model that malmoi reads, which is {known}; choose such a "
+            "model, or use this one with transformers."
+        )
+    return system
 
 
 def make_configuration(system: str, config: Any, parts: Iterable[str], head: Head | None) -> dict[str, Any]:

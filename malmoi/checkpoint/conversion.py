@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from malmoi.checkpoint.bundle import Bundle, assemble
-from malmoi.checkpoint.location import (
-    PICKLE,
-    PICKLE_INDEX,
-    WEIGHTS,
-    WEIGHTS_INDEX,
-    find_folder,
-    find_weights,
-    read_index,
-)
-from malmoi.checkpoint.tensors import StoredTensor, open_safetensors
+from malmoi.checkpoint.bundle import Bundle, assemble, load_bundle
+from malmoi.checkpoint.configuration import read_configuration
+from malmoi.checkpoint.file_names import PICKLE, PICKLE_INDEX, WEIGHTS, WEIGHTS_INDEX
+from malmoi.checkpoint.location import find_folder, find_weights, read_index
+from malmoi.checkpoint.tensors import StoredTensor
 from malmoi.errors import MalmoiError
 
 
@@ -38,10 +33,8 @@ def refuse_old_folder(out: Path) -> None:
 def read_folder(folder: Path) -> Bundle:
     """The model in a folder, its weights pickled or not."""
     if any((folder / name).is_file() for name in (WEIGHTS, WEIGHTS_INDEX)):
-        stored = open_safetensors(find_weights(folder))
-    else:
-        stored = open_pickles(_find_pickles(folder))
-    return assemble(folder, stored)
+        return load_bundle(folder)
+    return assemble(folder, read_configuration(folder), open_pickles(_find_pickles(folder)))
 
 
 def open_pickles(paths: list[Path]) -> dict[str, StoredTensor]:
@@ -65,6 +58,7 @@ def _find_pickles(folder: Path) -> list[Path]:
 
 
 def _load(path: Path) -> dict[str, Tensor]:
+    _refuse_bomb(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # bytes from strangers make the reader fail in every way there is
@@ -80,3 +74,19 @@ def _load(path: Path) -> dict[str, Tensor]:
         if tensor.layout != torch.strided or tensor.numel() * tensor.itemsize > tensor.untyped_storage().nbytes():
             raise MalmoiError(f"{path}: the tensor {name} is larger than what the file holds of it.")
     return content
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Refuse an archive that would grow when it is read: torch stores what it saves as it is."""
+    if not zipfile.is_zipfile(path):
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            claimed = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return  # it is damaged, as torch will find
+    size = path.stat().st_size
+    if claimed > size:
+        raise MalmoiError(
+            f"{path}: {claimed:,} bytes are packed into its {size:,}; torch packs nothing, and it is not read."
+        )

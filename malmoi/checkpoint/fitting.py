@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from malmoi.blocks.heads import Head
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.configuration import Configuration
-from malmoi.checkpoint.location import CONFIG
+from malmoi.checkpoint.file_names import CONFIG
 from malmoi.checkpoint.tensors import StoredTensor
 from malmoi.config import to_json
 from malmoi.errors import MalmoiError
@@ -43,6 +43,7 @@ class Fit:
 def fit_tensors(folder: Path, configuration: Configuration, stored: Mapping[str, StoredTensor]) -> Fit:
     config = configuration.config
     _refuse_absurd_sizes(folder, config, stored)
+    _refuse_absurd_labels(folder, configuration.head, stored)
     skeleton = _build_skeleton(folder, configuration)
     system = SYSTEMS[configuration.system]
     optional = {**system.heads, "task_head": "the head for the task"}
@@ -132,6 +133,15 @@ def _refuse_absurd_sizes(folder: Path, config: Any, stored: Mapping[str, StoredT
                 f"{folder / CONFIG}: {name} is {value:,}, but the files hold {len(stored):,} tensors, the longest side "
                 f"of which is {longest:,}."
             )
+
+
+def _refuse_absurd_labels(folder: Path, head: Head | None, stored: Mapping[str, StoredTensor]) -> None:
+    """Refuse more labels than any tensor of the files has a row for: a head of their size would be made anew."""
+    longest = max((side for tensor in stored.values() for side in tensor.shape), default=0)
+    if head is not None and len(head.labels) > longest:
+        raise MalmoiError(
+            f"{folder / CONFIG}: it names {len(head.labels):,} labels, but no tensor of the files has so many rows."
+        )
 
 
 def _build_skeleton(folder: Path, configuration: Configuration) -> nn.Module:

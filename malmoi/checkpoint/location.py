@@ -6,37 +6,50 @@ Nothing here imports torch, so a path that is wrong is told at once.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from malmoi.checkpoint.file_names import CONFIG, PICKLE, PICKLE_INDEX, WEIGHTS, WEIGHTS_INDEX
+from malmoi.checkpoint.local_models import RUN_MODEL, explain_missing, explain_no_model, has_local_start, is_run
+from malmoi.checkpoint.replacing import restore_folder
 from malmoi.config import read_object
 from malmoi.errors import MalmoiError
+from malmoi.hub_names import has_hub_form
 
-CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
-WEIGHTS_INDEX = "model.safetensors.index.json"
-PICKLE = "pytorch_model.bin"
-PICKLE_INDEX = "pytorch_model.bin.index.json"
-
-_HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 # Weights as tensors, settings and vocabularies as text: nothing that could be executed is even downloaded.
 _DOWNLOADED = ["*.json", "*.txt", "*.safetensors", "*.model"]
 
 
 def find_folder(model: str | Path) -> Path:
-    """The folder of a model: a path as it stands, or the files behind a hub id such as owner/name."""
-    folder = Path(model)
+    """The folder of a model: a path as it stands, of a run its model, or the files behind a hub id such as owner/name.
+
+    The hub is asked for what can be nothing else: a name whose first part is here, or that looks like a path, is one.
+    """
+    folder = _expand_home(Path(model))
     if folder.is_file():
         raise MalmoiError(f"{folder} is a file; give the folder of the model.")
+    restore_folder(folder)
     if not folder.is_dir():
-        if not _HUB_ID.fullmatch(str(model)):
-            raise MalmoiError(f"{model}: there is no such folder; give the folder of a model, or a hub id: owner/name.")
-        folder = _download(str(model))
+        name = str(model)
+        if isinstance(model, Path) or not has_hub_form(name) or has_local_start(name):
+            raise MalmoiError(explain_missing(folder, name))
+        folder = _download(name)
+    elif is_run(folder):
+        run, folder = folder, folder / RUN_MODEL
+        restore_folder(folder)
+        if not folder.is_dir():
+            raise MalmoiError(explain_no_model(run))
     if not (folder / CONFIG).is_file():
         raise MalmoiError(f"{folder} is not the folder of a model: it has no {CONFIG}.")
     return folder
+
+
+def _expand_home(path: Path) -> Path:
+    with suppress(RuntimeError):  # ~somebody who has none here
+        return path.expanduser()
+    return path
 
 
 def find_weights(folder: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from malmoi.catalog import SYSTEMS
+from malmoi.checkpoint.card import read_unfinished
 from malmoi.checkpoint.configuration import read_configuration
 from malmoi.checkpoint.fitting import fit_tensors
 from malmoi.checkpoint.location import find_folder, find_weights
@@ -40,8 +41,9 @@ class Summary:
 
 def summarise(model: str | Path) -> Summary:
     folder = find_folder(model)
+    weights = find_weights(folder)
     configuration = read_configuration(folder)
-    fit = fit_tensors(folder, configuration, open_safetensors(find_weights(folder)))
+    fit = fit_tensors(folder, configuration, open_safetensors(weights, configuration.most_tensors))
     tokenizer = load_tokenizer(folder)
     config = configuration.config
     table = SYSTEMS[configuration.system].table(config, configuration.head)
@@ -61,7 +63,7 @@ def summarise(model: str | Path) -> Summary:
         head=None if configuration.head is None else to_json(configuration.head),
         weight_types=sorted({tensor.dtype for tensor in fit.tensors.values()}),
         file_bytes={path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()},
-        notes=[*configuration.notes, *fit.notes],
+        notes=[*read_unfinished(folder), *configuration.notes, *fit.notes],
     )
 
 

@@ -13,6 +13,11 @@ from torch import Tensor
 
 from malmoi.errors import MalmoiError
 
+# A model has some hundreds of tensors. Headers far beyond are made to fill the memory, and refused unread.
+_LARGEST_HEADER = 8_000_000
+_LENGTH_BYTES = 8
+# What stands in a header once for each tensor.
+_MARK = b'"data_offsets"'
 _FLOATS = {"F32", "F16", "BF16", "F64", "float32", "float16", "bfloat16", "float64"}
 
 
@@ -33,8 +38,10 @@ class StoredTensor:
         return self.fetch().to(torch.float32)
 
 
-def open_safetensors(paths: Iterable[Path]) -> dict[str, StoredTensor]:
-    """The tensors of one file or of several that belong together."""
+def open_safetensors(paths: Iterable[Path], most: int) -> dict[str, StoredTensor]:
+    """The tensors of one file or of several that belong together; no more than `most`, which is decided first."""
+    paths = list(paths)
+    _refuse_crowds(paths, most)
     found: dict[str, StoredTensor] = {}
     for path in paths:
         for tensor in _open(path):
@@ -42,6 +49,26 @@ def open_safetensors(paths: Iterable[Path]) -> dict[str, StoredTensor]:
                 raise MalmoiError(f"{path}: the tensor {tensor.name} stands already in {found[tensor.name].path.name}.")
             found[tensor.name] = tensor
     return found
+
+
+def _refuse_crowds(paths: list[Path], most: int) -> None:
+    """Refuse files of more tensors than a model can have, before the library makes objects of them."""
+    room, count = _LARGEST_HEADER, 0
+    for path in paths:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+            if length > path.stat().st_size:
+                continue  # the library says of it that it is damaged
+            room -= length
+            count += file.read(length).count(_MARK) if room >= 0 else 0
+        if room < 0:
+            raise MalmoiError(
+                f"{path}: the list of its tensors takes {length:,} bytes; no model needs so many, and it is not read."
+            )
+        if count > most:
+            raise MalmoiError(
+                f"{path}: it names {count:,} tensors, but such a model has at most {most:,}; it is not read."
+            )
 
 
 def _open(path: Path) -> list[StoredTensor]:

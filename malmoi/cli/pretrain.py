@@ -18,7 +18,8 @@ def pretrain(
     *,
     out: Annotated[Path, Parameter(help="Folder of the run; the same command again goes on with it.")],
     model: Annotated[
-        str, Parameter(help="A preset such as bert-mini, or a folder or hub id to go on from.")
+        str,
+        Parameter(help="A size such as bert-mini for fresh weights, or a folder or hub id (owner/name) to go on from."),
     ] = "bert-mini",
     examples: ExampleOptions | None = None,
     training: TrainingOptions | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from types import TracebackType
 from malmoi.errors import MalmoiError
 
 _LOCK = "lock"
+# Of Linux: paths are taken from the working directory, and two names change places.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @dataclass
@@ -68,6 +71,25 @@ def publish_folder(partial: Path, out: Path) -> None:
         out.rmdir()  # an empty folder the user made; rename wants the name free
     partial.rename(out)
     _sync(out.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make all that a folder holds durable."""
+    for path in [*folder.rglob("*"), folder]:
+        _sync(path)
+
+
+def exchange_folders(one: Path, other: Path) -> bool:
+    """Let two folders change places in one step, durably; false where the system or its disk cannot."""
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError):  # another system than Linux
+        return False
+    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) != 0:
+        return False
+    _sync(one.parent)
+    _sync(other.parent)
+    return True
 
 
 def _sync(path: Path) -> None:

@@ -1,20 +1,19 @@
 """Writes a model as ONNX: the folder with its configuration, its tokenizer and onnx/model.onnx (or model_int8.onnx).
 
-It is written beside its place and renamed, so it is there entirely or not at all.
+It is written beside its place (checkpoint/replacing.py), so it is there entirely or not at all.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 from malmoi.checkpoint.bundle import Bundle
 from malmoi.checkpoint.configuration import make_configuration
 from malmoi.checkpoint.conversion import refuse_old_folder
-from malmoi.checkpoint.location import CONFIG
-from malmoi.data.folders import publish_folder
+from malmoi.checkpoint.file_names import CONFIG
+from malmoi.checkpoint.replacing import fill_folder
 from malmoi.errors import MalmoiError
 from malmoi.features.onnx_names import FOLDER, INT8_MODEL, MODEL, check_installed
 
@@ -44,21 +43,15 @@ def export_onnx(bundle: Bundle, out: Path, *, int8: bool = False, source: Path |
         raise MalmoiError(
             f"{out}: the model would take {graph.ByteSize():,} bytes, and an ONNX file holds at most {_LARGEST_FILE:,}."
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        bundle.tokenizer.save(partial)
+    name = INT8_MODEL if int8 else MODEL
+    with fill_folder(out) as partial:
+        bundle.tokenizer.write_files(partial)
         content = make_configuration(bundle.system, bundle.config, parts - {"task_head"}, head=None)
         (partial / CONFIG).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
         if source is not None:
             _copy_sentence_modules(source, partial)
         (partial / FOLDER).mkdir()
-        name = INT8_MODEL if int8 else MODEL
         (partial / FOLDER / name).write_bytes(graph.SerializeToString())
-        publish_folder(partial, out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return out / FOLDER / name
 
 

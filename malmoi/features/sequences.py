@@ -11,6 +11,7 @@ from tokenizers import Encoding
 
 from malmoi.errors import MalmoiError
 from malmoi.features.options import Truncation
+from malmoi.text.panics import catch_panics
 from malmoi.text.tokenizer import Tokenizer
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -37,12 +38,14 @@ class SequenceMaker:
         self.limit = limit
 
     @cached_property
+    @catch_panics()
     def frame(self) -> tuple[list[int], list[int]]:
         """The special tokens that stand before and behind a text."""
         encoding = self.tokenizer.backend.encode("a", add_special_tokens=True)
         begin, end = _frame_of(encoding)
         return encoding.ids[:begin], encoding.ids[end:]
 
+    @catch_panics()
     def encode(self, texts: Sequence[str], first: int, *, offsets: bool = False) -> list[Encoding]:
         """Texts as ids, all cores at once. `first` is the number of the first text, for complaints."""
         backend = self.tokenizer.backend

@@ -24,6 +24,7 @@ from malmoi.blocks.dropout import Dropout
 from malmoi.blocks.feed_forward import FeedForward, find_activation
 from malmoi.blocks.heads import Head, HeadForm, PooledHead, Shape, TokenHead
 from malmoi.blocks.output import EncoderOutput
+from malmoi.config import require_numbers
 from malmoi.errors import MalmoiError
 from malmoi.weightmap import Row, WeightMap, linear_rows, row
 
@@ -49,12 +50,10 @@ class BertConfig:
     pad_token_id: int = 0
 
     def __post_init__(self) -> None:
-        for name in (
-            *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
-            *("max_position_embeddings", "type_vocab_size"),
-        ):
-            if getattr(self, name) < 1:
-                raise MalmoiError(f"{name} {getattr(self, name)}: at least 1 is needed.")
+        sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        require_numbers(self, (*sizes, "max_position_embeddings", "type_vocab_size"), 1)
+        require_numbers(self, ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0, below=1)
+        require_numbers(self, ("layer_norm_eps", "initializer_range"), 0)
         if self.hidden_size % self.num_attention_heads:
             raise MalmoiError(
                 f"hidden_size {self.hidden_size} cannot be divided among num_attention_heads "
@@ -75,6 +74,7 @@ def _size(layers: int, hidden: int, heads: int) -> BertConfig:
     )
 
 
+# Sizes of new models. No published model is called by these names: bert-base-uncased, say, means weights of the hub.
 PRESETS = {
     "bert-tiny": _size(2, 128, 2),
     "bert-mini": _size(4, 256, 4),
@@ -82,11 +82,6 @@ PRESETS = {
     "bert-medium": _size(8, 512, 8),
     "bert-base": _BASE,
     "bert-large": _size(24, 1024, 16),
-}
-PRESETS |= {
-    f"{name}-{case}": replace(config, vocab_size=size)
-    for name, config in PRESETS.items()
-    for case, size in (("uncased", 30522), ("cased", 28996))
 }
 
 

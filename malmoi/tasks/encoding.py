@@ -8,6 +8,7 @@ from typing import Literal
 import tokenizers
 
 from malmoi.errors import MalmoiError
+from malmoi.text.panics import catch_panics
 from malmoi.text.tokenizer import Tokenizer
 
 _LEAST = 8
@@ -27,10 +28,12 @@ class TextEncoder:
         strategy = "longest_first" if cut == "longer" else "only_second"
         self._backend.enable_truncation(seq_len, stride=stride, strategy=strategy)
 
+    @catch_panics()
     def encode(self, texts: Sequence[str | tuple[str, str]]) -> list[tokenizers.Encoding]:
         """Ids alone, which is fast."""
         return list(self._backend.encode_batch_fast(list(texts)))
 
+    @catch_panics()
     def encode_with_offsets(self, texts: Sequence[str | tuple[str, str]]) -> list[tokenizers.Encoding]:
         return list(self._backend.encode_batch(list(texts)))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from malmoi.config import read_object
 from malmoi.errors import MalmoiError
 from malmoi.tasks.examples import Choice, Example, Question, Tagged
+from malmoi.text.panics import catch_panics
 
 if TYPE_CHECKING:
     from malmoi.text.tokenizer import Tokenizer
@@ -25,6 +26,7 @@ class LengthMeter:
         self.limit = limit
         self._tokenizer = tokenizer
 
+    @catch_panics()
     def measure(self, examples: Sequence[Example]) -> list[int]:
         """The length of each example with its [CLS] and [SEP]; of choices that of the longest."""
         texts = [_texts(example) for example in examples]
@@ -39,11 +41,13 @@ def open_meter(model: str | Path | None) -> LengthMeter:
     """The meter of a model's folder, of a tokenizer's folder or file, or of a hub id."""
     if model is None:
         return LengthMeter()
-    from malmoi.checkpoint.location import CONFIG, find_folder
+    from malmoi.checkpoint.file_names import CONFIG
+    from malmoi.checkpoint.local_models import is_run
+    from malmoi.checkpoint.location import find_folder
     from malmoi.text.tokenizer import load_tokenizer
 
     path = Path(model)
-    if not path.exists():
+    if not path.exists() or is_run(path):
         path = find_folder(model)
     tokenizer = load_tokenizer(path)
     limit = tokenizer.config.get("model_max_length")

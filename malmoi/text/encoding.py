@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
+from malmoi.text.panics import catch_panics
 from malmoi.text.tokenizer import Tokenizer
 
 # When the words remembered outgrow this, they are forgotten and learned anew: memory stays bounded on any corpus.
@@ -122,6 +123,7 @@ class SentenceEncoder:
         self._parts.learn(self._encode(self._parts.new_texts()))
         self._words.learn(self._parts.join(numbers, split))
 
+    @catch_panics()
     def _encode(self, texts: list[str]) -> EncodedTexts:
         """Texts through the tokenizer itself, several in a row."""
         rows = list(self._make_rows(texts))

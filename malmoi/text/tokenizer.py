@@ -18,6 +18,7 @@ from typing import Any
 import tokenizers
 
 from malmoi.errors import MalmoiError
+from malmoi.text.panics import catch_panics
 from malmoi.text.special_tokens import ROLES, token_content
 from malmoi.text.tokenizer_files import read_tokenizer_files
 from malmoi.values import Encoded
@@ -67,14 +68,17 @@ class Tokenizer:
         deciding["roles"] = [self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id, self.bos_id, self.eos_id]
         return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
+    @catch_panics()
     def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoded:
         """One text, or a pair of texts, as ids; with `specials` it gets its [CLS] and [SEP]."""
         return _encoded(self.backend.encode(text, pair, add_special_tokens=specials))
 
+    @catch_panics()
     def encode_batch(self, texts: list[str], *, specials: bool = True) -> list[Encoded]:
         """Many texts at once, on all cores."""
         return [_encoded(one) for one in self.backend.encode_batch(texts, add_special_tokens=specials)]
 
+    @catch_panics()
     def decode(self, ids: Sequence[int], *, skip_specials: bool = True) -> str:
         """The text of `ids`; for WordPiece and Unigram spaces are where they usually stand, not where they stood."""
         return self.backend.decode(list(ids), skip_special_tokens=skip_specials)
@@ -99,8 +103,7 @@ class Tokenizer:
         staging = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
         staging.mkdir()
         try:
-            for name, text in self._files().items():
-                (staging / name).write_text(text, encoding="utf-8", newline="\n")
+            self.write_files(staging)
             if folder.exists():
                 for path in staging.iterdir():
                     path.replace(folder / path.name)
@@ -108,6 +111,11 @@ class Tokenizer:
                 staging.rename(folder)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+    def write_files(self, folder: Path) -> None:
+        """Write the files into a folder that is nobody's yet."""
+        for name, text in self._files().items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
     def _files(self) -> dict[str, str]:
         roles = {role: token for role in ROLES if (token := self._role_name(role)) is not None}

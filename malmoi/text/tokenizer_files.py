@@ -17,6 +17,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from malmoi.errors import MalmoiError
+from malmoi.text.panics import catch_panics
 from malmoi.text.sentencepiece import FILE_NAMES
 from malmoi.text.sentencepiece_pipelines import UNIGRAM_CLASSES, read_sentencepiece, rebuild_unigram
 from malmoi.text.special_tokens import Config, add_tokens, listed_tokens, token_content
@@ -65,6 +66,11 @@ def read_tokenizer_files(path: Path) -> tuple[Tokenizer, Config]:
     """Build the tokenizer that `path` (a folder, or one file of it) describes, with its tokenizer_config.json."""
     if not path.exists():
         raise MalmoiError(f"{path} does not exist; give the folder of a tokenizer, or a vocab.txt.")
+    with catch_panics(str(path)):
+        return _read_any_form(path)
+
+
+def _read_any_form(path: Path) -> tuple[Tokenizer, Config]:
     folder = path if path.is_dir() else path.parent
     config = _read_config(folder)
     if path.is_file() and path.suffix == ".txt":

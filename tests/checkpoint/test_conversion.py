@@ -1,9 +1,11 @@
 """Pickled weights become safe files; what a pickle would execute is not executed."""
 
+import copy
 import json
 import os
 import pickle
 import shutil
+import zipfile
 
 import pytest
 import torch
@@ -120,4 +122,28 @@ def test_nothing_is_overwritten(pickled, saved, tmp_path):
 def test_a_folder_without_weights(pickled, tmp_path):
     (pickled / "pytorch_model.bin").unlink()
     with pytest.raises(MalmoiError, match="holds no weights"):
+        convert_folder(pickled, tmp_path / "out")
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_an_archive_that_would_grow_is_not_unpacked(pickled, tmp_path, monkeypatch, overlapping):
+    path = pickled / "pytorch_model.bin"
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        packed = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, part in packed.items():
+            archive.writestr(name, b"\0" * 10**7 if name.endswith("data/0") else part)
+    if overlapping:
+        # The same bytes under many names: nothing is packed, and yet it grows.
+        path.write_bytes(content)
+        with zipfile.ZipFile(path, "a") as archive:
+            [entry] = [entry for entry in archive.infolist() if entry.filename.endswith("data.pkl")]
+            for number in range(1000):
+                twin = copy.copy(entry)
+                twin.filename = f"{entry.filename}{number}"
+                archive.filelist.append(twin)
+            archive._didModify = True
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("it is read"))
+    with pytest.raises(MalmoiError, match=r"pytorch_model\.bin: [\d,]+ bytes are packed into its [\d,]+"):
         convert_folder(pickled, tmp_path / "out")

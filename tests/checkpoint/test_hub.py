@@ -1,5 +1,6 @@
 """Models by hub id. The hub is never asked here: a cache that the test makes stands for an earlier download."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from threading import Thread
 import pytest
 from models import make_model
 
+from malmoi.checkpoint import location
 from malmoi.checkpoint.location import find_folder
 from malmoi.errors import MalmoiError
 
@@ -88,12 +90,88 @@ def test_a_model_the_hub_does_not_have(cache, tmp_path):
     assert finished.stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["bert", "a/b/c", "../x", "owner/", "모델/이름", ".owner/name"])
-def test_what_is_no_hub_id_is_a_folder_that_is_missing(monkeypatch, tmp_path, name):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture
+def here(monkeypatch, tmp_path):
+    """An empty working directory in an empty folder, and a hub that must not be asked."""
+
+    def ask(hub_id):
+        raise AssertionError(f"the hub is asked for {hub_id}")
+
+    monkeypatch.setattr(location, "_download", ask)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert",
+        "a/b/c",
+        "../x",
+        "./x/y",
+        "~/x",
+        "~nobody/x",
+        "/x/y",
+        "x/y/",
+        "owner/",
+        "a\\b/c",
+        "모델/이름",
+        ".owner/name",
+    ],
+)
+def test_what_is_no_hub_id_is_a_folder_that_is_missing(here, name):
     with pytest.raises(MalmoiError) as caught:
         find_folder(name)
-    assert str(caught.value).startswith(f"{name}: there is no such folder; give")
+    assert str(caught.value).startswith(f"{name}: there is no such folder") and "give the folder" in str(caught.value)
+
+
+def test_a_path_is_no_hub_id(here):
+    with pytest.raises(MalmoiError, match="someone/other: there is no such folder"):
+        find_folder(Path("someone/other"))
+
+
+def test_a_name_that_begins_with_a_folder_here_is_no_hub_id(here, cache):
+    (here / "someone").mkdir()
+    with pytest.raises(MalmoiError, match=r"\(someone has no other\), and the hub is not asked .* give the folder"):
+        find_folder("someone/other")
+    shutil.copytree(cache / "made", here / "someone" / "korean-bert")
+    shutil.copytree(cache / "made", here / "someone" / "run" / "model")
+    (here / "someone" / "notes").mkdir()
+    with pytest.raises(MalmoiError, match=r"models nearby: someone/korean-bert, someone/run/model\.$"):
+        find_folder("someone/korean_bert")
+
+
+def test_a_short_name_of_a_published_model_leads_to_the_hub(here):
+    with pytest.raises(MalmoiError, match="no such folder; the published model has the hub id google-bert/bert-base-"):
+        find_folder("bert-base-cased")
+
+
+RUN = {"training": {"steps": 3}, "architecture": {"hidden_size": 32}, "store": {}}
+
+
+@pytest.mark.parametrize("name", ["run", "run/model", "run/model/", "./run", "run/modell"])
+def test_a_run_without_a_model_says_so(here, name):
+    (here / "run" / "checkpoints").mkdir(parents=True)
+    (here / "run" / "config.json").write_text(json.dumps(RUN))
+    with pytest.raises(MalmoiError, match=r"^run: this run holds no finished model yet \(run/model is missing\)"):
+        find_folder(name)
+
+
+def test_the_folder_of_a_run_means_its_model(here, cache):
+    shutil.copytree(cache / "made", here / "run" / "model")
+    (here / "run" / "config.json").write_text(json.dumps(RUN))
+    assert find_folder("run") == Path("run/model") == find_folder(Path("run"))
+    with pytest.raises(MalmoiError, match=r"run/modell: .* models nearby: run/model\."):
+        find_folder("run/modell")
+    # A save over this model that was killed where folders cannot be exchanged.
+    (here / "run" / "model").rename(here / "run" / ".model.old")
+    assert find_folder("run") == Path("run/model")
+
+
+def test_the_home_folder_is_found(here, cache, monkeypatch):
+    monkeypatch.setenv("HOME", str(cache))
+    assert find_folder("~/made") == cache / "made"
 
 
 def test_only_files_that_cannot_be_executed_are_asked_for(monkeypatch, cache, tmp_path):

@@ -9,6 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import malmoi
+from malmoi.checkpoint import tensors
+from malmoi.checkpoint.summary import summarise
 from malmoi.errors import MalmoiError
 
 
@@ -40,6 +42,13 @@ def configure(folder, **changes):
         ({"hidden_size": 32.0}, "hidden_size .* a whole number"),
         ({"hidden_size": None}, "hidden_size .* a whole number"),
         ({"layer_norm_eps": float("nan")}, "layer_norm_eps is NaN"),
+        ({"layer_norm_eps": -1e-12}, "layer_norm_eps -1e-12: at least 0"),
+        ({"layer_norm_eps": 10**400}, "layer_norm_eps is 1000"),
+        ({"initializer_range": -0.02}, r"initializer_range -0\.02: at least 0"),
+        ({"hidden_dropout_prob": 1.5}, r"hidden_dropout_prob 1\.5: a number from 0 to below 1"),
+        ({"hidden_dropout_prob": 1}, "hidden_dropout_prob 1: a number from 0 to below 1"),
+        ({"hidden_dropout_prob": float("-inf")}, "hidden_dropout_prob is -Infinity"),
+        ({"attention_probs_dropout_prob": -0.1}, r"attention_probs_dropout_prob -0\.1: a number from 0"),
         ({"hidden_act": "magic"}, "hidden_act 'magic'"),
         ({"num_attention_heads": 5}, "num_attention_heads"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
@@ -47,7 +56,7 @@ def configure(folder, **changes):
         ({"add_cross_attention": True}, "add_cross_attention"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads"),
         ({"quantization_config": {"bits": 4}}, "quantization_config"),
-        ({"model_type": "llama"}, "model_type 'llama' .* bert"),
+        ({"model_type": "electra"}, "model_type 'electra' is not .* malmoi reads, which is bert; choose such a model"),
         ({"model_type": ["bert"]}, "model_type"),
         ({"vocab_size": 10}, "shape"),
     ],
@@ -63,7 +72,7 @@ def test_a_configuration_that_does_not_fit(folder, changes, says):
 
 def test_a_configuration_without_model_type(folder):
     (folder / "config.json").write_text("{}")
-    with pytest.raises(MalmoiError, match=r"config\.json: model_type is missing"):
+    with pytest.raises(MalmoiError, match=r"config\.json: model_type is missing, .* bert.* add it"):
         malmoi.load(folder)
 
 
@@ -184,3 +193,42 @@ def test_a_tokenizer_of_another_model_is_refused(folder):
     (folder / "tokenizer.json").unlink()
     with pytest.raises(MalmoiError, match="do not belong together"):
         malmoi.load(folder)
+
+
+def write_crowd(path, count):
+    """A file of so many tensors that hold nothing."""
+    entry = '":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    header = ("{" + ",".join(f'"t{number}{entry}' for number in range(count)) + "}").encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+
+
+@pytest.mark.parametrize("read", [malmoi.load, summarise])
+def test_more_tensors_than_a_model_has_are_not_read(folder, monkeypatch, read):
+    monkeypatch.setattr(tensors, "_open", lambda path: pytest.fail(f"{path} is opened"))
+    write_crowd(folder / "model.safetensors", 20_000)
+    with pytest.raises(MalmoiError, match=r"model\.safetensors: it names 20,000 tensors, but .* at most 1,\d\d\d"):
+        read(folder)
+    # A configuration that claims layers to match does not help.
+    configure(folder, num_hidden_layers=10**9)
+    write_crowd(folder / "model.safetensors", 160_000)
+    with pytest.raises(MalmoiError, match=r"model\.safetensors: the list of its tensors takes 9,\d+,\d+ bytes"):
+        read(folder)
+
+
+def test_the_tensors_of_all_files_are_counted_together(folder, monkeypatch):
+    monkeypatch.setattr(tensors, "_open", lambda path: pytest.fail(f"{path} is opened"))
+    (folder / "model.safetensors").unlink()
+    names = [f"model-{number}.safetensors" for number in range(4)]
+    for name in names:
+        write_crowd(folder / name, 500)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {name: name for name in names}}))
+    with pytest.raises(MalmoiError, match=r"model-\d\.safetensors: it names 1,500 tensors"):
+        malmoi.load(folder)
+
+
+def test_more_labels_than_the_files_have_rows(folder):
+    configure(folder, architectures=["BertForSequenceClassification"], num_labels=100_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(MalmoiError, match=r"config\.json: it names 100,000 labels, but no tensor"):
+        malmoi.load(folder)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from safetensors.torch import load_file
 
 import malmoi
 from malmoi.checkpoint import folder as folders
+from malmoi.checkpoint import replacing
 from malmoi.data.folders import digest_file
 from malmoi.errors import MalmoiError
 from malmoi.text.tokenizer_training import train_tokenizer
@@ -137,6 +139,21 @@ def test_saving_again_replaces_the_model(pretrained, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+def test_what_a_killed_save_left_goes_with_the_next(pretrained, tmp_path):
+    pretrained.save(tmp_path / "model")
+    shutil.copytree(tmp_path / "model", tmp_path / ".model.partial")
+    (tmp_path / ".model.lock").touch()
+    pretrained.save(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_loading_puts_back_what_a_killed_save_took_away(pretrained, tmp_path):
+    pretrained.save(tmp_path / ".model.old")
+    loaded = malmoi.load(tmp_path / "model")
+    assert torch.equal(loaded.model.pooler.weight, pretrained.model.pooler.weight)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
 def test_files_of_others_are_not_taken_away(pretrained, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(MalmoiError, match=r"other files \(notes\.txt\)"):
@@ -170,8 +187,8 @@ def test_a_full_disk_leaves_nothing_half_written(pretrained, tmp_path, monkeypat
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for step in ("save_file", "publish_folder"):
-        monkeypatch.setattr(folders, step, fail)
+    for module, step in ((folders, "save_file"), (replacing, "sync_folder" if there else "publish_folder")):
+        monkeypatch.setattr(module, step, fail)
         with pytest.raises(OSError, match="No space"):
             make_model(seed=1).save(out)
         monkeypatch.undo()
@@ -211,5 +228,7 @@ def test_the_padding_is_the_tokenizer_s(tmp_path):
 def test_an_unknown_preset_is_told(pretrained):
     with pytest.raises(MalmoiError, match="bert-mini"):
         malmoi.create("bert-gigantic", pretrained.tokenizer)
+    with pytest.raises(MalmoiError, match="google-bert/bert-base-uncased, fresh weights of that size are bert-base"):
+        malmoi.create("BERT-base-uncased", pretrained.tokenizer)
     with pytest.raises(MalmoiError, match="dict"):
         malmoi.create({"hidden_size": 3}, pretrained.tokenizer)

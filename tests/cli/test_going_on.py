@@ -87,8 +87,28 @@ def test_stopping_leaves_a_model_and_a_report_marked_unfinished(command, malmoi,
     assert "run/model" in said and "same command" in said and "of 100,000" in said
     assert "unfinished" in (tmp_path / "run" / "model" / "README.md").read_text("utf-8")
     assert "Unfinished: stopped after step" in (tmp_path / "run" / "report.html").read_text("utf-8")
-    filled = malmoi("fill", "run/model", "나는 [MASK] 먹었다.")
-    assert filled.returncode == 0 and filled.stdout
+    # The folder of the run serves as that of its model, wherever one is asked for.
+    filled = malmoi("fill", "run", "나는 [MASK] 먹었다.")
+    assert filled.returncode == 0 and filled.stdout == malmoi("fill", "run/model", "나는 [MASK] 먹었다.").stdout
+    assert "note: unfinished: stopped after step" in malmoi("info", "run").stdout
+
+
+def test_the_folder_of_a_run_is_taken_for_its_model(run, malmoi, korean_store, tmp_path):
+    (tmp_path / "texts.txt").write_text("나는 밥을 먹었다.\n고양이가 잔다.\n", "utf-8")
+    (tmp_path / "examples.tsv").write_text("text\tlabel\n나는 먹었다.\ta\n고양이가 잔다.\tb\n" * 4, "utf-8")
+    small = ("--batch-size", 4, "--seq-len", 16)
+    for words in (
+        ("embed", "run", "texts.txt", "-o", "vectors.npy"),
+        ("info", "run"),
+        ("convert", "run", "--out", "converted"),
+        ("check", "classify", "examples.tsv", "--model", "run"),
+        ("finetune", "classify", "examples.tsv", "--model", "run", "--epochs", 1, *small, "--out", "tuned"),
+        ("predict", "tuned", "examples.tsv", "-o", "answers.jsonl"),
+        ("evaluate", "tuned", "examples.tsv"),
+        ("pretrain", korean_store.folder, "--model", "run", "--steps", 1, *small, "--out", "more"),
+    ):
+        done = malmoi(*words)
+        assert done.returncode == 0, f"{words}: {done.stderr}"
 
 
 def test_a_finished_model_is_not_called_unfinished(finished):

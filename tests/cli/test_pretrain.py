@@ -13,6 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from malmoi.runs import _open_model
+
 OPTIONS = (
     *("--steps", 12, "--batch-size", 8, "--seq-len", 48, "--save-every", 4, "--eval-every", 6),
     *("--eval-share", 0.05, "--seed", 7, "--whole-words"),
@@ -182,6 +184,31 @@ def test_mistakes(refuses, whole, korean_store, english_store, small, tmp_path):
     (tmp_path / "used" / "thesis.tex").write_text("precious")
     refuses("pretrain", store, "--model", small, "--seq-len", 48, "--out", "used", says=["thesis.tex", "--out"])
     assert [path.name for path in tmp_path.iterdir()] == ["used"]
+
+
+def test_fresh_weights_are_announced_with_their_number(malmoi, korean_store, tmp_path):
+    options = ("--model", "bert-tiny", "--batch-size", 2, "--seq-len", 16, "--out", "run")
+    words = ("pretrain", korean_store.folder, *options)
+    begun = malmoi(*words, "--steps", 1)
+    assert begun.returncode == 0, begun.stderr
+    count = json.loads(malmoi("info", "run/model", "--json").stdout)["parameters"]
+    assert f"malmoi: bert-tiny: fresh weights, {count:,} parameters.\n" in begun.stderr
+    assert "fresh weights" not in malmoi(*words, "--steps", 2).stderr
+
+
+def test_millions_of_parameters_are_rounded(korean_store, tmp_path):
+    said = []
+    bundle = _open_model("bert-mini", korean_store, tmp_path, 0, said.append)
+    count = sum(weight.numel() for weight in bundle.model.parameters())
+    assert said == [f"bert-mini: fresh weights, {count / 10**6:.1f}M parameters."]
+
+
+def test_published_names_are_not_taken_for_fresh_weights(refuses, korean_store):
+    start = ("pretrain", korean_store.folder, "--out", "x", "--model")
+    refuses(*start, "bert-base-uncased", says=["google-bert/bert-base-uncased", "that size are bert-base."])
+    refuses(*start, "bert-large-cased", says=["google-bert/bert-large-cased", "that size are bert-large."])
+    refuses(*start, "bert-base-multilingual-cased", says=["google-bert/bert-base-multilingual-cased"])
+    refuses(*start, "roberta-base", says=["FacebookAI/roberta-base", "bert-mini"])
 
 
 def test_two_runs_in_one_folder(refuses, korean_store, small, tmp_path):

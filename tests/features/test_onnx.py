@@ -227,7 +227,7 @@ def test_a_failed_export_leaves_nothing(pretrained, tmp_path, monkeypatch):
     def fail(partial, out):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("malmoi.features.onnx_export.publish_folder", fail)
+    monkeypatch.setattr("malmoi.checkpoint.replacing.publish_folder", fail)
     with pytest.raises(OSError, match="No space"):
         export_onnx(pretrained, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,7 @@
 """BERT against transformers: outputs, losses, gradients, in eval and in train, with and without padding."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -131,10 +133,10 @@ def test_presets_have_the_published_numbers_of_parameters(name):
     assert counts == published[name]
 
 
-def test_cased_presets_have_the_published_numbers_of_parameters():
+def test_presets_with_the_cased_vocabulary_have_the_published_numbers_of_parameters():
     for name, total in (("base", 108_932_934), ("large", 334_661_958)):
         with torch.device("meta"):
-            model = Bert(PRESETS[f"bert-{name}-cased"])
+            model = Bert(replace(PRESETS[f"bert-{name}"], vocab_size=28996))
         assert sum(parameter.numel() for parameter in model.parameters()) == total
 
 
@@ -252,3 +254,9 @@ def test_impossible_sizes_are_refused():
         Bert(BertConfig(**{**SMALL.__dict__, "hidden_act": "swish2"}))
     with pytest.raises(MalmoiError, match="41 tokens is longer than the model's 40 positions"):
         Bert(SMALL)(torch.zeros(1, 41, dtype=torch.long))
+
+
+@pytest.mark.parametrize("value", [-1.0, 1.0, float("nan"), float("inf")])
+def test_a_dropout_that_is_no_share_is_refused_wherever_it_comes_from(value):
+    with pytest.raises(MalmoiError, match=r"^hidden_dropout_prob .* from 0 to below 1 is needed"):
+        BertConfig(hidden_dropout_prob=value)
