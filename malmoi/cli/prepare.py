@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,8 +30,12 @@ def prepare(
     from malmoi.text.reading import Corpus
     from malmoi.text.tokenizer import load_tokenizer
 
+    def tell(sentence: str) -> None:
+        print(f"malmoi: {sentence}", file=sys.stderr)
+
     corpus = Corpus(files, reading)
-    manifest, made = prepare_store(corpus, load_tokenizer(tokenizer), out, sentences=sentences, workers=workers)
+    loaded = load_tokenizer(tokenizer)
+    manifest, made = prepare_store(corpus, loaded, out, sentences=sentences, workers=workers, tell=tell)
     if json:
         print((out / "store.json").read_text("utf-8"), end="")
         return

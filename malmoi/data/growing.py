@@ -1,7 +1,8 @@
 """Files that grow in a folder of their own, with a journal that says how far they can be trusted.
 
 Whoever makes something large appends to them and notes now and then what is in them. After a kill, the same work finds
-the folder, cuts off what stands behind the last note, and goes on from there.
+the folder, cuts off what stands behind the last note, and goes on from there. What is noted is on the disk before the
+note is, and the journal is the last thing to go: neither a kill nor a loss of power leaves it vouching for nothing.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from malmoi.data.folders import FolderLock, write_whole
+from malmoi.data.folders import LOCK, FolderLock, publish_folder, remove_held_folder, write_whole
 from malmoi.errors import MalmoiError
 
 _JOURNAL = "journal.json"
+_REPLACED = "replaced"
 
 
 class GrowingFolder:
@@ -36,7 +38,6 @@ class GrowingFolder:
         self._can_resume = can_resume
 
     def __enter__(self) -> GrowingFolder:
-        self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(self.folder)
         self._lock.__enter__()
         self.facts, sizes = self._take_up()
@@ -62,15 +63,16 @@ class GrowingFolder:
 
     def _is_own(self, failure: OSError) -> bool:
         """Whether a failure is about this folder; one to read something else names its file itself."""
-        return failure.filename is None or self.folder in Path(failure.filename).parents
+        return failure.filename is None or self.folder in (path := Path(failure.filename), *path.parents)
 
     def append(self, name: str, content: bytes) -> None:
         self._files[name].write(content)
 
     def note(self, facts: Mapping[str, Any]) -> None:
-        """Flush, then say so in the journal: it never vouches for what is not in the files."""
+        """Sync, then say so in the journal: it never vouches for what is not on the disk."""
         for file in self._files.values():
             file.flush()
+            os.fsync(file.fileno())
         sizes = {name: os.fstat(file.fileno()).st_size for name, file in self._files.items()}
         journal = {"recipe": self._recipe, "sizes": sizes, "facts": facts}
         write_whole(self.folder / _JOURNAL, json.dumps(journal))
@@ -82,13 +84,20 @@ class GrowingFolder:
             for file in self._files.values():
                 all_of_them.callback(file.close)
 
-    def forget_journal(self) -> None:
-        """The folder itself is the result."""
-        (self.folder / _JOURNAL).unlink(missing_ok=True)
+    def publish(self, out: Path, *, replace: bool = False) -> None:
+        """The folder itself is the result and gets its name; what is left of the work goes once that is so.
+
+        With `replace` it takes the place of one that is of no use: if the process dies in between, this one is whole
+        and the same work goes on with it.
+        """
+        if replace:
+            out.rename(self.folder / _REPLACED)
+        publish_folder(self.folder, out)
+        sweep_published(out)
 
     def discard(self) -> None:
         """Leave nothing behind."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_held_folder(self.folder)
 
     def _take_up(self) -> tuple[dict[str, Any] | None, dict[str, int]]:
         """What an earlier run of the same work has noted, and how many bytes of each file it vouched for."""
@@ -101,3 +110,10 @@ class GrowingFolder:
         except (OSError, ValueError, KeyError, TypeError):
             pass
         return None, dict.fromkeys(self._names, 0)
+
+
+def sweep_published(out: Path) -> None:
+    """Remove what a folder that was published still holds of the work on it."""
+    shutil.rmtree(out / _REPLACED, ignore_errors=True)
+    for name in (_JOURNAL, LOCK):
+        (out / name).unlink(missing_ok=True)

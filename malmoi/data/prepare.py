@@ -4,13 +4,14 @@ The corpus is cut into blocks of about a megabyte. One process reads and writes;
 the corpus, no more than a few blocks a worker are in memory (`MEMORY_BOUND_MB` is what the benchmark holds it to).
 
 Work goes on in `OUT.partial`. Its journal says how many blocks are safely in the files, so the same command run again
-skips those and goes on; `OUT` itself appears only when it is whole.
+skips those and goes on; `OUT` itself appears only when it is whole. A store that is there already is verified, and made
+anew where it is damaged.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,14 @@ from numpy.typing import NDArray
 
 from malmoi import __version__
 from malmoi.data import store as layout
-from malmoi.data.folders import digest_file, publish_folder
-from malmoi.data.growing import GrowingFolder
-from malmoi.data.store import FORMAT, StoreManifest, read_manifest, token_type, write_manifest
+from malmoi.data.folders import digest_file
+from malmoi.data.growing import GrowingFolder, sweep_published
+from malmoi.data.store import FORMAT, StoreManifest, read_manifest, token_type, verify_files, write_manifest
 from malmoi.data.workers import EncodedBlock, encode_blocks
 from malmoi.errors import MalmoiError
 from malmoi.progress import progress
 from malmoi.text.reading import Corpus
-from malmoi.text.sentences import SplitterKind
+from malmoi.text.sentences import SplitterKind, find_splitter_version
 from malmoi.text.tokenizer import Tokenizer
 
 MEMORY_BOUND_MB = 1000
@@ -42,19 +43,27 @@ def prepare_store(
     *,
     sentences: SplitterKind = "rules",
     workers: int | None = None,
+    tell: Callable[[str], None] = lambda sentence: None,
 ) -> tuple[StoreManifest, bool]:
     """Make the store `out` and return its manifest, and whether there was anything to do.
 
-    The same call again returns the store as it is; an interrupted one goes on where it stopped.
+    The same call again returns the store as it is, if it is undamaged; an interrupted one goes on where it stopped.
+    `tell` is given what the user should know.
     """
     out = Path(out)
     recipe = describe_recipe(corpus, tokenizer, sentences)
-    if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
-        return _recognise(out, recipe), False
-    out.parent.mkdir(parents=True, exist_ok=True)
+    manifest = _recognise(out, recipe, tell)
+    if manifest is not None:
+        return manifest, False
     partial = out.with_name(out.name + ".partial")
     files = GrowingFolder(partial, layout.ARRAY_FILES, recipe, can_resume=_can_be_recognised(recipe))
     with files:
+        # Another process may have finished the same store since we looked.
+        manifest = _recognise(out, recipe, lambda sentence: None)
+        if manifest is not None:
+            files.discard()
+            return manifest, False
+        is_damaged = not _is_free(out)
         writer = _Writer(files, tokenizer)
         blocks = _cut_blocks(corpus, writer)
         description = "going on preparing" if writer.written.blocks else "preparing"
@@ -63,7 +72,7 @@ def prepare_store(
                 writer.append(block)
                 show(corpus.bytes_read)
         manifest = writer.finish(corpus, recipe)
-        publish_folder(partial, out)
+        files.publish(out, replace=is_damaged)
     return manifest, True
 
 
@@ -81,20 +90,41 @@ def describe_recipe(corpus: Corpus, tokenizer: Tokenizer, sentences: SplitterKin
         "tokenizer": tokenizer.fingerprint,
         "reading": asdict(corpus.options),
         "sentences": sentences,
+        "splitter": find_splitter_version(sentences),
         "block_characters": _BLOCK_CHARACTERS,
         "files": files,
     }
 
 
-def _recognise(out: Path, recipe: dict[str, Any]) -> StoreManifest:
-    if (out / layout.MANIFEST).is_file():
+def _recognise(out: Path, recipe: dict[str, Any], tell: Callable[[str], None]) -> StoreManifest | None:
+    """The manifest of the store `out` if it is there and holds what it should, None where it has to be made.
+
+    What is not that store is left alone, and said.
+    """
+    if _is_free(out):
+        return None
+    if not any((out / name).is_file() for name in (layout.MANIFEST, layout.TOKENS)):
+        raise MalmoiError(f"{out}: in use by something that is not a store; choose another --out.")
+    try:
         manifest = read_manifest(out)
-        if manifest.recipe == recipe and _can_be_recognised(recipe):
-            return manifest
+    except MalmoiError as damage:
+        raise MalmoiError(f"{damage} First choose another --out, or remove this one with: rm -r {out}") from None
+    if manifest.recipe != recipe or not _can_be_recognised(recipe):
         raise MalmoiError(
-            f"{out}: holds a store made from other text, options or tokenizer; choose another --out or remove it."
+            f"{out}: holds a store made from other text, options or tokenizer, or by another version of what splits "
+            "sentences; choose another --out or remove it."
         )
-    raise MalmoiError(f"{out}: in use by something that is not a store; choose another --out.")
+    try:
+        verify_files(out, manifest)
+    except MalmoiError as damage:
+        tell(f"{damage} It is made anew.")
+        return None
+    sweep_published(out)
+    return manifest
+
+
+def _is_free(out: Path) -> bool:
+    return not out.exists() or (out.is_dir() and not any(out.iterdir()))
 
 
 def _can_be_recognised(recipe: dict[str, Any]) -> bool:
@@ -188,9 +218,9 @@ class _Writer:
         if not written.tokens:
             self.discard()
             raise MalmoiError(f"no tokens in {_name_sources(corpus)}: nothing was left of the text to store.")
+        self._files.note(asdict(written))
         self._write(layout.WORDS, np.packbits(np.array(written.waiting_bits, dtype=np.bool_)))
         self._files.close()
-        self._files.forget_journal()
         self._tokenizer.save(folder / layout.TOKENIZER_FOLDER)
         tokenizer_files = sorted(path.name for path in (folder / layout.TOKENIZER_FOLDER).iterdir())
         names = [*layout.ARRAY_FILES, *(f"{layout.TOKENIZER_FOLDER}/{name}" for name in tokenizer_files)]

@@ -76,6 +76,11 @@ def embed_file(embedder: Embedder, plan: Plan) -> VectorManifest:
     rows = plan.rows
     file = VectorFile(plan.out, plan.recipe, dimensions, can_resume=plan.can_resume)
     with file:
+        # Another process may have finished the same file since we looked.
+        finished = plan.find_finished()
+        if finished is not None:
+            file.discard()
+            return finished
         description = "going on embedding" if file.manifest.texts else "embedding"
         with progress(description, rows.total_bytes, "B") as show:
             try:

@@ -8,7 +8,6 @@ has nothing to do, and another one does not pass for it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from malmoi.data.folders import write_whole
+from malmoi.data.folders import publish_file, write_whole
 from malmoi.data.growing import GrowingFolder
 from malmoi.errors import MalmoiError
 
@@ -79,9 +78,7 @@ class VectorFile:
         self._files.close()
         final = _WRITERS[self._out.suffix](self)
         write_whole(self._out.with_name(self._out.name + ".json"), json.dumps(asdict(self.manifest), indent=1) + "\n")
-        with final.open("rb") as file:
-            os.fsync(file.fileno())
-        final.replace(self._out)
+        publish_file(final, self._out)
         self.discard()
         return self.manifest
 
@@ -113,7 +110,7 @@ class VectorFile:
             beside = self._folder / "ids"
             with beside.open("w", encoding="utf-8") as file_of_ids:
                 file_of_ids.writelines(f"{id}\n" for id in ids)
-            beside.replace(self._out.with_suffix(".ids.jsonl"))
+            publish_file(beside, self._out.with_suffix(".ids.jsonl"))
         return self._folder / _VECTORS
 
     def write_json_lines(self) -> Path:

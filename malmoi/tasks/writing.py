@@ -8,12 +8,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from malmoi.data.folders import publish_file
 from malmoi.data.growing import GrowingFolder
 
 Record = dict[str, Any]
@@ -66,16 +66,17 @@ class RecordFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            self._publish()
+        try:
+            if error is None:
+                self._publish()
+        except OSError as failure:
+            self._files.__exit__(type(failure), failure, failure.__traceback__)
+            raise
         self._files.__exit__(kind, error, trace)
 
     def _publish(self) -> None:
         self._files.close()
-        final = self._files.folder / _RECORDS
-        with final.open("rb") as file:
-            os.fsync(file.fileno())
-        final.replace(self._out)
+        publish_file(self._files.folder / _RECORDS, self._out)
         self._files.discard()
 
 

@@ -14,8 +14,13 @@ from typing import Literal
 
 from malmoi.errors import MalmoiError
 
+# Counts up whenever the same document may be cut at other places: sentences made by two of them do not belong together.
+SPLITTER_VERSION = 1
+
 SplitterKind = Literal["rules", "lines", "kiwi"]
 Splitter = Callable[[str], list[str]]
+
+_KIWI_IS_MISSING = '--sentences kiwi needs kiwipiepy; install it with: pip install "malmoi[ko]"'
 
 _LOWER = "a-zß-öø-ÿāăąćčďđēęěğīįıķļłńņňōőœřśşšţťūůűźżžά-ώа-џ"
 _CLOSING = r"\"'”’»)\]}」』》〉】）］"
@@ -99,6 +104,18 @@ def sentence_splitter(kind: SplitterKind = "rules") -> Splitter:
     return {"rules": split_by_rules, "lines": split_lines}[kind]
 
 
+def find_splitter_version(kind: SplitterKind) -> str:
+    """What besides its kind decides where a splitter cuts."""
+    if kind != "kiwi":
+        return str(SPLITTER_VERSION)
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"{SPLITTER_VERSION}, kiwipiepy {version('kiwipiepy')}"
+    except PackageNotFoundError:
+        raise MalmoiError(_KIWI_IS_MISSING) from None
+
+
 def split_lines(text: str) -> list[str]:
     """Every line is a sentence."""
     return [sentence for line in text.split("\n") if (sentence := line.strip())]
@@ -116,7 +133,7 @@ def _kiwi_splitter() -> Splitter:
     try:
         from kiwipiepy import Kiwi
     except ImportError:
-        raise MalmoiError('--sentences kiwi needs kiwipiepy; install it with: pip install "malmoi[ko]"') from None
+        raise MalmoiError(_KIWI_IS_MISSING) from None
     kiwi = Kiwi()
 
     def split(text: str) -> list[str]:

@@ -46,6 +46,13 @@ def files_of(folder):
     return {name: (folder / name).read_bytes() for name in ARRAY_FILES}
 
 
+STORE_NAMES = sorted([*ARRAY_FILES, "store.json", "tokenizer"])
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
 def test_workers_do_not_change_the_store(corpus_file, tokenizer, expected, tmp_path):
     prepare_store(Corpus([corpus_file]), tokenizer, tmp_path / "store", workers=3)
     assert files_of(tmp_path / "store") == expected
@@ -152,6 +159,128 @@ def test_two_runs_cannot_write_the_same_store(corpus_file, tokenizer, tmp_path):
     (tmp_path / "store.partial").mkdir()
     with FolderLock(tmp_path / "store.partial"), pytest.raises(MalmoiError, match="another malmoi is writing here"):
         prepare_store(Corpus([corpus_file]), tokenizer, tmp_path / "store")
+
+
+_PAUSE_AT_PUBLISHING = """
+import sys, time
+from pathlib import Path
+from malmoi.cli import main
+from malmoi.data import folders
+
+def sync(path, sync=folders._sync):
+    if path.name == "tokens.bin":
+        Path("publishing").touch()
+        while not Path("go").exists():
+            time.sleep(0.01)
+    sync(path)
+
+folders._sync = sync
+sys.argv[0] = "malmoi"
+main()
+"""
+
+
+def test_a_second_run_leaves_one_alone_that_is_publishing(corpus_file, tokenizer, expected, tmp_path):
+    tokenizer.save(tmp_path / "tok")
+    arguments = ["prepare", str(corpus_file), "--tokenizer", "tok", "--out", "store", "--workers", "1"]
+    first = subprocess.Popen([sys.executable, "-c", _PAUSE_AT_PUBLISHING, *arguments], cwd=tmp_path)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (tmp_path / "publishing").exists():
+        time.sleep(0.01)
+    command = [sys.executable, "-m", "malmoi", *arguments]
+    second = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert second.returncode == 2 and "another malmoi is writing here" in second.stderr
+    (tmp_path / "go").touch()
+    assert first.wait(60) == 0
+    assert files_of(tmp_path / "store") == expected
+    assert Store(tmp_path / "store").manifest.tokens
+    assert names_in(tmp_path / "store") == STORE_NAMES
+    third = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "nothing to do" in third.stdout
+    assert not list(tmp_path.glob("*partial*"))
+
+
+def test_a_store_that_another_finished_meanwhile_is_recognised(corpus_file, tokenizer, expected, tmp_path, monkeypatch):
+    prepare_store(Corpus([corpus_file]), tokenizer, tmp_path / "store", workers=1)
+    recognise = module._recognise
+    looks = []
+    # The first look comes too early.
+    monkeypatch.setattr(module, "_recognise", lambda *what: recognise(*what) if looks else looks.append(what))
+    _, made = prepare_store(Corpus([corpus_file]), tokenizer, tmp_path / "store", workers=1)
+    assert not made and not list(tmp_path.glob("*partial*"))
+
+
+@pytest.mark.parametrize("damage", ["flipped", "short", "missing"])
+def test_a_damaged_store_is_made_anew(corpus_file, tokenizer, expected, tmp_path, damage):
+    prepare_store(Corpus([corpus_file]), tokenizer, tmp_path / "store", workers=1)
+    tokens = tmp_path / "store" / "tokens.bin"
+    content = bytearray(tokens.read_bytes())
+    if damage == "missing":
+        tokens.unlink()
+    elif damage == "short":
+        tokens.write_bytes(content[:-2])
+    else:
+        content[1000] ^= 1
+        tokens.write_bytes(content)
+    said = []
+    _, made = prepare_store(Corpus([corpus_file]), tokenizer, tmp_path / "store", workers=1, tell=said.append)
+    assert made and len(said) == 1 and "tokens.bin" in said[0] and "It is made anew" in said[0]
+    assert files_of(tmp_path / "store") == expected
+    assert names_in(tmp_path / "store") == STORE_NAMES
+    assert names_in(tmp_path) == ["store"]
+
+
+@pytest.mark.parametrize("operation", range(8))
+def test_killed_while_a_damaged_store_is_replaced(tokenizer, tmp_path, monkeypatch, operation):
+    """Wherever the process dies in publishing, the same command ends with the store, and nothing else is left."""
+    (tmp_path / "a.txt").write_text("Some text here.\n")
+    out = tmp_path / "store"
+    prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, out)
+    whole = files_of(out)
+    (out / "tokens.bin").write_bytes(b"")
+    count = iter(range(operation + 1))
+
+    def die_in_time(function):
+        def dying(*args, **options):
+            if next(count, None) is None:
+                raise Interrupted
+            return function(*args, **options)
+
+        return dying
+
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr("malmoi.data.growing.GrowingFolder.discard", die_in_time(lambda self: None))
+        for name in ("rename", "unlink", "rmdir"):
+            patched.setattr(Path, name, die_in_time(getattr(Path, name)))
+        prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, out)
+        raise Interrupted
+    prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, out)
+    assert files_of(out) == whole
+    assert names_in(out) == STORE_NAMES
+    assert names_in(tmp_path) == ["a.txt", "store"]
+
+
+def test_a_store_without_a_manifest_names_what_helps(tokenizer, tmp_path):
+    (tmp_path / "a.txt").write_text("Some text here.\n")
+    out = tmp_path / "store"
+    prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, out)
+    for content in ("", "{}"):
+        (out / "store.json").write_text(content)
+        with pytest.raises(MalmoiError, match=rf"damaged.*rm -r {out}"):
+            prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, out)
+    (out / "store.json").unlink()
+    with pytest.raises(MalmoiError, match=rf"store.json.*rm -r {out}"):
+        prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, out)
+
+
+def test_another_version_of_the_splitter_makes_another_store(tokenizer, tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("Some text here.\n")
+    prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, tmp_path / "store")
+    monkeypatch.setattr("malmoi.text.sentences.SPLITTER_VERSION", 0)
+    with pytest.raises(MalmoiError, match="another version of what splits"):
+        prepare_store(Corpus([tmp_path / "a.txt"]), tokenizer, tmp_path / "store")
+    monkeypatch.setattr("importlib.metadata.version", {"kiwipiepy": "0.1"}.__getitem__)
+    assert module.describe_recipe(Corpus([tmp_path / "a.txt"]), tokenizer, "kiwi")["splitter"] == "0, kiwipiepy 0.1"
 
 
 def test_text_that_leaves_no_token_is_refused(tokenizer, tmp_path):
