@@ -26,7 +26,6 @@ class Files:
             raise self.without_text()
         self.bytes_read = 0
         self.reports: list[SourceReport] = []
-        self._standard_input_is_used = False
 
     def rewind(self) -> None:
         """Forget what has been read, to begin again."""
@@ -35,10 +34,6 @@ class Files:
 
     def open(self, source: Source) -> SourceReport:
         """Begin a file: its report, with the format asked for or the one its ending promises."""
-        if source.is_standard_input:
-            if self._standard_input_is_used:
-                raise MalmoiError("standard input can be read only once; put the text in a file first")
-            self._standard_input_is_used = True
         format = FORMAT_OF_ENDING.get(source.ending, "txt") if self._format == "auto" else self._format
         report = SourceReport(source.name, format, size=source.size)
         self.reports.append(report)
