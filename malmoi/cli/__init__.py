@@ -2,11 +2,13 @@
 
 import os
 import sys
+import warnings
+from typing import TextIO
 
 from cyclopts import App, CycloptsError
 
 from malmoi import __version__
-from malmoi.errors import MalmoiError
+from malmoi.errors import MalmoiError, Notice
 
 app = App(
     name="malmoi",
@@ -38,6 +40,7 @@ app.command("malmoi.cli.convert:convert", name="convert")
 def main() -> None:
     """Run the command line. A user's mistake is one sentence on standard error and exit code 2."""
     # "-" is how people name standard input; the parser would take it for an option.
+    warnings.showwarning = _show_warning
     words = ["/dev/stdin" if word == "-" else word for word in sys.argv[1:]]
     try:
         app(words, exit_on_error=False, print_error=False)
@@ -54,6 +57,23 @@ def main() -> None:
     except KeyboardInterrupt:
         print("malmoi: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+_show_python_warning = warnings.showwarning
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, Notice):
+        print(f"malmoi: {message}", file=sys.stderr, flush=True)
+    else:
+        _show_python_warning(message, category, filename, lineno, file, line)
 
 
 def _fail(sentence: str) -> None:

@@ -78,8 +78,11 @@ class SourceReport:
     encoding: str | None = None
     rule: str | None = None  # how plain text was cut into documents: file, blank, line, wiki
     field: str | None = None
+    delimiter: str | None = None  # of a table's columns
+    header: bool = True  # whether a table has one
     documents: int = 0
     empty: int = 0  # records left out because their text is only white space
+    nulls: int = 0  # those among them that have a null instead of a text
     size: int | None = None
 
 
