@@ -83,7 +83,8 @@ def _recognise_text(
         return
     if _are_records(lines):
         report.format = "jsonl"
-        _say(f"{report.path}: read as JSON lines; --format txt reads it as plain text")
+        if not needs_table:
+            _say(f"{report.path}: read as JSON lines; --format txt reads it as plain text")
         return
     for delimiter in sorted(_DELIMITERS, key=lambda delimiter: delimiter != "\t"):
         format = "tsv" if delimiter == "\t" else "csv"
@@ -95,11 +96,13 @@ def _recognise_text(
         is_named = looks_like_header(rows[0]) or any(name in rows[0] for name in wanted)
         if (has_tabs and needs_table) or (is_even and (is_named or (has_tabs and options.no_header))):
             report.format, report.delimiter = format, delimiter
-            header = "no header" if options.no_header else f"the columns {list_names(rows[0])}"
-            _say(
-                f"{report.path}: read as a table with {_DELIMITERS[delimiter]} between its columns and {header}; "
-                "--format txt reads it as plain text"
-            )
+            # Where there has to be a table, tabs are no guess.
+            if not (has_tabs and needs_table):
+                header = "no header" if options.no_header else f"the columns {list_names(rows[0])}"
+                _say(
+                    f"{report.path}: read as a table with {_DELIMITERS[delimiter]} between its columns and {header}; "
+                    "--format txt reads it as plain text"
+                )
             return
         if has_tabs and is_even:
             raise MalmoiError(
