@@ -2,11 +2,13 @@
 
 import os
 import sys
+import warnings
+from typing import TextIO
 
 from cyclopts import App, CycloptsError
 
 from malmoi import __version__
-from malmoi.errors import MalmoiError
+from malmoi.errors import MalmoiError, Notice
 from malmoi.ranks import is_first_rank, let_first_rank_speak
 
 app = App(
@@ -39,6 +41,7 @@ app.command("malmoi.cli.convert:convert", name="convert")
 
 def main() -> None:
     """Run the command line. A user's mistake is one sentence on standard error and exit code 2."""
+    warnings.showwarning = _show_warning
     # "-" is how people name standard input; the parser would take it for an option.
     words = ["/dev/stdin" if word == "-" else word for word in sys.argv[1:]]
     try:
@@ -59,6 +62,24 @@ def main() -> None:
         if is_first_rank():
             print(f"malmoi: interrupted: {kept[0]}.", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+_show_python_warning = warnings.showwarning
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, Notice):
+        if is_first_rank():
+            print(f"malmoi: {message}", file=sys.stderr, flush=True)
+    else:
+        _show_python_warning(message, category, filename, lineno, file, line)
 
 
 def _fail(sentence: str) -> None:

@@ -64,7 +64,7 @@ def _print(report: CorpusReport) -> None:
         [
             [
                 file.path,
-                file.format + (f", {file.compression}" if file.compression else ""),
+                ", ".join(filter(None, [file.format, file.compression, None if file.header else "no header"])),
                 file.encoding or "–",
                 file.rule or (f"field {file.field}" if file.field else "–"),
                 f"{file.documents:,}",

@@ -37,11 +37,13 @@ def demo(
     from malmoi.objectives.options import ExampleOptions
     from malmoi.objectives.statistics import measure_examples
     from malmoi.text.reading import Corpus
+    from malmoi.text.sources import keep_standard_input
     from malmoi.text.tokenizer import load_tokenizer
 
     _say("1. Text", "what is there to learn from?")
     if not files:
         files = [str(write_documentation(out / "python-documentation.jsonl"))]
+    keep_standard_input(files)
     _check(Corpus(files, reading))
 
     _say("2. Tokenizer", f"words become pieces, {_VOCAB_SIZE:,} of them learned from the text")

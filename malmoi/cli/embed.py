@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from malmoi.text.rows import RowOptions
+
 Pool = Literal["cls", "pooler", "mean", "max", "mean-sqrt-len", "weighted-mean"]
 
 
@@ -37,6 +39,7 @@ def embed(
     engine: Annotated[
         Literal["torch", "onnx"] | None, Parameter(help="What computes: torch, or ONNX Runtime on a converted folder.")
     ] = None,
+    reading: RowOptions | None = None,
     json: Annotated[bool, Parameter(negative="", help="Print what was made as JSON.")] = False,
 ) -> None:
     """Turn a file of texts into vectors. The same command again goes on where an interrupted one stopped."""
@@ -57,7 +60,7 @@ def embed(
     else:
         options = VectorOptions(truncate, batch_tokens, layers or "last", combine, pool, normalize, dimensions)
     weights = [find_onnx(folder)] if engine == "onnx" else find_weights(folder)
-    plan = make_plan(folder, weights, TextRows(file, text, id), out, options)
+    plan = make_plan(folder, weights, TextRows(file, text, id, reading), out, options)
     manifest = plan.find_finished()
     done = manifest is not None
     if manifest is None:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from malmoi.errors import MalmoiError
 from malmoi.text.reading import Corpus, ReadOptions
+from malmoi.text.sources import keep_standard_input
 
 if TYPE_CHECKING:
     from malmoi.text.tokenizer import Tokenizer
@@ -37,9 +38,10 @@ def train(
     from malmoi.text.tokenizer_training import train_tokenizer
 
     _refuse_other_files(out)
+    keep_standard_input(files)  # training reads its text twice
     texts = _Texts(files, reading, "training")
     tokenizer = train_tokenizer(
-        texts.once_or_again(),
+        texts if texts.can_be_repeated else iter(texts),
         kind=kind,
         vocab_size=vocab_size,
         lowercase=lowercase,
@@ -104,7 +106,6 @@ class _Texts:
     def __init__(self, files: list[str], reading: ReadOptions | None, description: str) -> None:
         self.corpus = Corpus(files, reading) if files else None
         self.description = description
-        self.files = files
         self.sample: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
@@ -122,9 +123,11 @@ class _Texts:
                     sampled += len(document.text.encode("utf-8", "replace"))
                 yield document.text
 
-    def once_or_again(self) -> Iterable[str]:
-        """Texts that training may read twice; a pipe such as standard input can be read only once."""
-        return self if all(Path(file).is_file() or Path(file).is_dir() for file in self.files) else iter(self)
+    @property
+    def can_be_repeated(self) -> bool:
+        """Whether the texts can be read twice; a named pipe can be read only once."""
+        assert self.corpus is not None
+        return all(source.is_standard_input or source.size is not None for source in self.corpus.sources)
 
 
 def _read_words(path: Path | None) -> list[str]:

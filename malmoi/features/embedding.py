@@ -53,6 +53,7 @@ def make_plan(
         "file": rows.source.identify(),
         "text": text,
         "id": id,
+        "reading": asdict(rows.options),
         "words": isinstance(options, WordOptions),
         "options": {name: _plain(value) for name, value in asdict(options).items()},
     }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
 from cyclopts import Parameter
 
 from malmoi.errors import MalmoiError
-from malmoi.text.records import list_names, require_field
+from malmoi.text.fields import TEXT_NAMES, Names, require_field
+from malmoi.text.files import fields_of
+from malmoi.text.recognition import FileOptions
+from malmoi.text.sources import SourceReport
 
 TaskName = Literal["classify", "pair", "regress", "tag", "answer", "choose", "embed"]
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
@@ -19,7 +22,7 @@ TaskFormat = Literal["auto", "csv", "tsv", "jsonl", "parquet", "conll", "squad",
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Columns:
+class Columns(FileOptions):
     """Where in a file a task finds what it needs. A column that is not given is found by its usual names."""
 
     text: Annotated[str | None, Parameter(help="Column of the text; of the words, the question, the prompt.")] = None
@@ -40,42 +43,34 @@ class Columns:
         ),
     ] = False
     label_separator: Annotated[str, Parameter(help="What stands between several labels of a text.")] = ","
-    no_header: Annotated[
-        bool, Parameter(name="--no-header", negative="", help="There is no header: columns are called 0, 1, 2, ….")
-    ] = False
     skip_empty: Annotated[bool, Parameter(negative="", help="Leave out examples with an empty text.")] = False
     skip_label: Annotated[
         str | None, Parameter(help="Leave out examples with this label, such as --skip-label=- in SNLI.")
     ] = None
     format: Annotated[TaskFormat, Parameter(help="What the files are; auto goes by endings and contents.")] = "auto"
-    encoding: Annotated[str, Parameter(help="auto, or a name such as utf-8, cp949, utf-16.")] = "auto"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.format not in get_args(TaskFormat):
             raise MalmoiError(f"--format {self.format}: choose one of {', '.join(get_args(TaskFormat))}")
         if not self.label_separator:
             raise MalmoiError("--label-separator: give at least one character, such as a comma.")
 
 
-# Usual names, in lower case: the first line of which one is there decides, and if two of it are, nobody can tell.
-_Names = tuple[tuple[str, ...], ...]
-_TEXT: _Names = (
-    ("text",),
-    ("sentence", "document", "review", "content", "comment", "utterance"),
-    ("title", "headline", "question", "query"),
-)
-_LABEL: _Names = (
+# A task may be about titles, which nobody would take for a corpus.
+_TEXT: Names = (*TEXT_NAMES, ("title", "headline", "question", "query"))
+_LABEL: Names = (
     ("label",),
     ("gold_label", "labels"),
     ("class", "category", "target", "topic", "topic_idx", "sentiment", "intent", "emotion", "is_duplicate"),
 )
-_SCORE: _Names = (
+_SCORE: Names = (
     ("score",),
     ("label", "labels.label"),
     ("similarity", "similarity_score", "target", "rating", "value"),
 )
-_CONTEXT: _Names = (("context",), ("passage", "paragraph", "document"))
-_PROMPT: _Names = (("prompt",), ("context", "ctx", "premise", "startphrase"), ("question", "text", "sentence"))
+_CONTEXT: Names = (("context",), ("passage", "paragraph", "document"))
+_PROMPT: Names = (("prompt",), ("context", "ctx", "premise", "startphrase"), ("question", "text", "sentence"))
 _PAIRS = (
     ("sentence1", "sentence2"),
     ("premise", "hypothesis"),
@@ -92,44 +87,53 @@ _PAIRS = (
 _NUMBERED_CHOICE = re.compile(r"(choice|ending|option|alternative|answer)[_ ]?(\d+|[a-h])", re.IGNORECASE)
 
 
+# What a record may do without.
+_OPTIONAL_ROLES = frozenset({"id", "start", "impossible"})
+
+
 class ColumnChoice:
     """Chooses the columns of one file, and keeps which of them plays which role (text, pair, label, …)."""
 
-    def __init__(self, task: TaskName, columns: Columns, labelled: bool, what: str) -> None:
-        self.what = what
+    def __init__(self, task: TaskName, columns: Columns, labelled: bool, report: SourceReport) -> None:
         self.roles: dict[str, list[str]] = {}
         self._task = task
         self._columns = columns
         self._labelled = labelled
-        self._names: list[str] = []
-        self._place = ""
+        self._report = report
+        self._fields = fields_of(report, [], report.path)
 
     def __call__(self, kinds: Mapping[str, str], place: str) -> list[str]:
-        self._names, self._place = list(kinds), place
+        self._fields = fields_of(self._report, list(kinds), place)
         if self.roles:
-            # A later JSON record that lacks a field of the earlier ones.
-            for name in (name for names in self.roles.values() for name in names):
-                require_field(name, self._names, place, self.what)
+            # A later JSON record that lacks a field of the others.
+            for role, names in self.roles.items():
+                for name in names if role not in _OPTIONAL_ROLES else ():
+                    require_field(name, self._fields.names, place, self.what)
         else:
             self.roles = {role: names for role, names in self._find_roles().items() if names}
         return [name for names in self.roles.values() for name in names]
+
+    @property
+    def what(self) -> str:
+        """What to call a field of this file."""
+        return self._fields.what
 
     def _find_roles(self) -> dict[str, list[str]]:
         columns, task, roles = self._columns, self._task, dict[str, list[str]]()
         if task == "tag":
             roles["text"] = self._find("text", columns.text, (("words", "tokens"),), "the words")
             if self._labelled:
-                names: _Names = (("tags",), ("ner_tags", "labels"), ("label", "pos_tags"))
+                names: Names = (("tags",), ("ner_tags", "labels"), ("label", "pos_tags"))
                 roles["label"] = self._find("label", columns.label, names, "the tags")
         elif task == "answer":
-            roles["id"] = self._guess((("id",), ("guid", "qid", "question_id")))[:1]
+            roles["id"] = self._fields.guess((("id",), ("guid", "qid", "question_id")))[:1]
             roles["text"] = self._find("text", columns.text, (("question",),), "the question")
             roles["pair"] = self._find("pair", columns.pair, _CONTEXT, "the context")
             if self._labelled:
                 names = (("answers",), ("answer", "answer_text"))
                 roles["label"] = self._find("label", columns.label, names, "the answers")
-                roles["start"] = self._guess((("answer_start",),))[:1]
-                roles["impossible"] = self._guess((("is_impossible",),))[:1]
+                roles["start"] = self._fields.guess((("answer_start",),))[:1]
+                roles["impossible"] = self._fields.guess((("is_impossible",),))[:1]
         elif task == "choose":
             roles["text"] = self._find("text", columns.text, _PROMPT, "the prompt")
             roles["choices"] = self._find_choices()
@@ -146,7 +150,7 @@ class ColumnChoice:
         """One text for classify unless a pair is asked for, two for pair, and for the others as many as there are."""
         columns = self._columns
         if self._task != "classify":
-            lowered = {name.lower(): name for name in reversed(self._names)}
+            lowered = {name.lower(): name for name in reversed(self._fields.names)}
             pairs = [(lowered[one], lowered[two]) for one, two in _PAIRS if one in lowered and two in lowered]
             fitting = [(one, two) for one, two in pairs if columns.text in (None, one) and columns.pair in (None, two)]
             if len(fitting) == 1:
@@ -161,80 +165,23 @@ class ColumnChoice:
     def _find_label(self) -> list[str]:
         columns = self._columns
         if self._task in ("regress", "embed"):
-            if self._task == "embed" and columns.label is None and not self._guess(_SCORE):
+            if self._task == "embed" and columns.label is None and not self._fields.guess(_SCORE):
                 return []
             return self._find("label", columns.label, _SCORE, "the score")
-        if columns.multi_label and columns.label and columns.label not in self._names:
-            return [self._require("label", name) for name in columns.label.split(",")]
+        if columns.multi_label and columns.label and columns.label not in self._fields.names:
+            return [self._fields.require("label", name) for name in columns.label.split(",")]
         return self._find("label", columns.label, _LABEL, "the label")
 
     def _find_choices(self) -> list[str]:
         given = self._columns.choices
-        if given is not None and given not in self._names:
-            return [self._require("choices", name) for name in given.split(",")]
+        if given is not None and given not in self._fields.names:
+            return [self._fields.require("choices", name) for name in given.split(",")]
         if given is None:
-            numbered = [name for name in self._names if _NUMBERED_CHOICE.fullmatch(name)]
+            numbered = [name for name in self._fields.names if _NUMBERED_CHOICE.fullmatch(name)]
             if len(numbered) >= 2:
                 return sorted(numbered, key=lambda name: (len(name), name.lower()))
         names = (("choices", "endings", "options", "alternatives"),)
         return self._find("choices", given, names, "the choices")
 
-    def _find(self, option: str, given: str | None, usual: _Names, meaning: str) -> list[str]:
-        if given is not None:
-            return [self._require(option, given)]
-        found = self._guess(usual)
-        if len(found) == 1:
-            return found
-        self._refuse_data_as_header()
-        listed = list_names(self._names)
-        if found:
-            raise MalmoiError(
-                f"{self._place}: both {found[0]!r} and {found[1]!r} may hold {meaning}; "
-                f"give --{option} with one of {listed}"
-            )
-        number = " by its number" if self._columns.no_header else ""
-        raise MalmoiError(
-            f"{self._place}: which {self.what} holds {meaning}? Give --{option}{number} with one of {listed}"
-        )
-
-    def _guess(self, usual: _Names) -> list[str]:
-        for names in usual:
-            if found := [name for name in self._names if name.lower() in names]:
-                return found
-        return []
-
-    def _require(self, option: str, name: str) -> str:
-        if name not in self._names:
-            self._refuse_data_as_header()
-        try:
-            found = require_field(name, self._names, self._place, self.what)
-        except MalmoiError as mistake:
-            number = name.isdecimal() and self.what == "column" and not self._columns.no_header
-            hint = "; give --no-header if the file has none" if number else f" (--{option})"
-            raise MalmoiError(f"{mistake}{hint}") from None
-        return found
-
-    def _refuse_data_as_header(self) -> None:
-        """Where no column was found: a first line that cannot be a header is the first example."""
-        if self.what == "column" and not self._columns.no_header and _looks_like_data(self._names):
-            shown = " | ".join(name if len(name) <= 24 else name[:24] + "…" for name in self._names[:4])
-            raise MalmoiError(
-                f"{self._place}: this line looks like data, not like a header ({shown}); "
-                "give --no-header and the columns by number, such as --text 1 --label 0"
-            )
-
-
-def _looks_like_data(names: Sequence[str]) -> bool:
-    # The first name is empty where pandas has written its index.
-    return any(
-        (place and not name.strip()) or len(name) > 40 or len(name.split()) > 3 or _is_number(name)
-        for place, name in enumerate(names)
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    def _find(self, option: str, given: str | None, usual: Names, meaning: str) -> list[str]:
+        return [self._fields.find(option, given, usual, meaning)]

@@ -13,11 +13,12 @@ from malmoi.tasks.answers import repair_answers
 from malmoi.tasks.columns import TASK_NAMES, ColumnChoice, Columns, TaskName
 from malmoi.tasks.conll import looks_like_conll, read_conll
 from malmoi.tasks.examples import Classified, Example, Question, Scored, Tagged
-from malmoi.tasks.rows import EmptyText, Row, make_example
+from malmoi.tasks.rows import EmptyText, Row, make_example, spell_label
 from malmoi.tasks.squad import read_squad
+from malmoi.text.fields import list_names
 from malmoi.text.files import Files, read_records, refuse
 from malmoi.text.plaintext import cut_lines, look_ahead
-from malmoi.text.records import Complain, Record, list_names
+from malmoi.text.records import Complain, Record
 from malmoi.text.sources import SourceReport
 
 __all__ = [
@@ -59,7 +60,7 @@ def read_examples(
     """
     columns = columns or Columns()
     notes = notes or ReadingNotes()
-    files = Files(paths, encoding=columns.encoding)
+    files = Files(paths, columns.format, columns)
     notes.files, notes.source = files.reports, files
     return _Reader(task, files, columns, labelled, complain, notes).read()
 
@@ -81,15 +82,12 @@ class _Reader:
         self._complain_aloud = complain
         self._notes = notes
         self._faults = 0
+        self._skip_label = spell_label(columns.skip_label)
 
     def read(self) -> Iterator[Example]:
         for source in self._files.sources:
             report = self._files.open(source)
-            if self._columns.format != "auto":
-                report.format = self._columns.format
-            choice = ColumnChoice(
-                self._task, self._columns, self._labelled, "field" if report.format == "jsonl" else "column"
-            )
+            choice = ColumnChoice(self._task, self._columns, self._labelled, report)
             if report.format == "parquet":
                 records = self._files.parquet(source, report, choice, self._complain)
                 examples = self._from_records(records, report, choice)
@@ -107,18 +105,19 @@ class _Reader:
         if self._columns.format == "auto":
             head, chunks = look_ahead(chunks)
             report.format = _recognise(self._task, report.format, head, self._labelled)
-            choice.what = "field" if report.format == "jsonl" else "column"
+        columns = self._columns
+        wanted = [columns.text, columns.pair, columns.label]
+        chunks = self._files.recognise(report, chunks, wanted, needs_table=True)
         if report.format == "conll":
             _require_task(self._task, "tag", report)
             return read_conll(chunks, report, self._columns, self._labelled, self._complain)
         if report.format == "squad":
             _require_task(self._task, "answer", report)
             return read_squad(chunks, report, self._labelled, self._complain)
-        if report.format == "lines":
+        if report.format in ("lines", "txt"):
+            report.format = "lines"
             return self._from_lines(chunks, report)
-        header = not self._columns.no_header
-        records = read_records(chunks, report, choice, self._complain, header=header)
-        return self._from_records(records, report, choice)
+        return self._from_records(read_records(chunks, report, choice, self._complain), report, choice)
 
     def _from_records(self, records: Iterator[Record], report: SourceReport, choice: ColumnChoice) -> Iterator[Example]:
         unit = "row" if report.format == "parquet" else "line"
@@ -151,7 +150,7 @@ class _Reader:
                 yield Scored(line, None, None, place)
 
     def _finish(self, example: Example) -> Example | None:
-        if isinstance(example, Classified) and example.labels == (self._columns.skip_label,):
+        if isinstance(example, Classified) and example.labels == (self._skip_label,):
             self._notes.skipped += 1
             return None
         if isinstance(example, Question):
@@ -174,17 +173,13 @@ class _Reader:
 
 
 def _recognise(task: TaskName, format: str, head: str, labelled: bool) -> str:
-    """What a text is, by the format its ending promises and the way it begins."""
+    """What a text is where a task has forms of its own, by the format its ending promises and the way it begins."""
     first = head.strip("\n").partition("\n")[0]
     if task == "answer" and format == "jsonl":
         return "jsonl" if first.lstrip().startswith("[") or _is_record(first) else "squad"
     if task == "tag" and format in ("txt", "tsv"):
         return "conll" if labelled or looks_like_conll(head) else "lines"
-    if format != "txt":
-        return format
-    if _is_record(first):
-        return "jsonl"
-    return "tsv" if "\t" in first else "lines"
+    return format
 
 
 def _is_record(line: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,9 +12,11 @@ from malmoi.tasks.answers import parse_answers
 from malmoi.tasks.columns import Columns, TaskName
 from malmoi.tasks.examples import Choice, Classified, Example, Question, Scored, Tagged
 from malmoi.text.json_records import name_kind
+from malmoi.text.records import is_null, read_text
 
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no", "")
+_WHOLE_NUMBER = re.compile(r"-?\d+\.0+")
 
 
 class EmptyText(MalmoiError):
@@ -52,14 +55,16 @@ class Row:
     def text(self, role: str, number: int = 0) -> str:
         """A value that has to be a text."""
         value = self._values[role][number]
-        if value is None or (isinstance(value, str) and not value.strip()):
+        text = read_text(value)
+        if text is None:
+            raise MalmoiError(f"{self.cell(role, number)}: there should be text here, not {name_kind(value)}")
+        if not text.strip():
+            null = " (a null counts as empty)" if is_null(value) else ""
             raise EmptyText(
-                f"{self.cell(role, number)}: the text is empty; fill it in, "
+                f"{self.cell(role, number)}: the text is empty{null}; fill it in, "
                 "or leave such examples out with --skip-empty"
             )
-        if not isinstance(value, str):
-            raise MalmoiError(f"{self.cell(role, number)}: there should be text here, not {name_kind(value)}")
-        return value
+        return text
 
     def words(self, role: str) -> tuple[str, ...]:
         """A value that has to be a list of words, or a text with spaces between them."""
@@ -100,27 +105,33 @@ def _labels(row: Row, columns: Columns) -> tuple[str, ...]:
         if isinstance(value, str):
             value = value.split(columns.label_separator)
         items = value if isinstance(value, list) else [] if value is None else [value]
-        return tuple(dict.fromkeys(label for item in items if (label := _spell(item))))
+        return tuple(dict.fromkeys(label for item in items if (label := spell_label(item))))
     if isinstance(value, list | dict):
         raise MalmoiError(
             f"{row.cell('label')}: one label is wanted here, not {name_kind(value)}; give --multi-label for several"
         )
-    label = _spell(value)
+    label = spell_label(value)
     if not label:
         raise MalmoiError(f"{row.cell('label')}: the label is missing; fill it in or take the example out")
     return (label,)
 
 
 def _flag(row: Row, number: int) -> bool:
-    label = _spell(row.values("label")[number]).lower()
+    label = spell_label(row.values("label")[number]).lower()
     if label not in _TRUE + _FALSE:
         raise MalmoiError(f"{row.cell('label', number)}: 0 or 1 is wanted here, not {label!r}")
     return label in _TRUE
 
 
+def spell_label(value: Any) -> str:
+    """A label as text. Whole numbers are written alike: 1, 1.0, "1", and "1.0" as pandas writes it into CSV."""
+    label = _spell(value)
+    return label.partition(".")[0] if _WHOLE_NUMBER.fullmatch(label) else label
+
+
 def _spell(value: Any) -> str:
-    """A label as text. Whole numbers are written alike whether a format keeps them as 1, 1.0 or "1"."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    """A value as text; nothing for a null."""
+    if is_null(value):
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -158,12 +169,12 @@ def _tagged(row: Row) -> Tagged:
 def _question(row: Row, labelled: bool) -> Question:
     question, context = row.text("text"), row.text("pair")
     # A file without ids gets them from its lines.
-    id = _spell(row.value("id")) if row.has("id") else row.place
+    id = (_spell(row.value("id")) if row.has("id") else "") or row.place
     if not labelled:
         return Question(id, question, context, None, False, row.place)
     start = row.value("start") if row.has("start") else None
     impossible = None
-    if row.has("impossible"):
+    if row.has("impossible") and not is_null(row.value("impossible")):
         impossible = _spell(row.value("impossible")).lower() in _TRUE
     answers, is_impossible = parse_answers(row.value("label"), start, impossible, row.cell("label"))
     return Question(id, question, context, answers, is_impossible, row.place)
@@ -193,8 +204,9 @@ def _choice(row: Row) -> Choice:
 def _number_of_answer(row: Row, choices: Sequence[str]) -> int:
     """The right choice, given by its number from 0 on, its letter from A on, or its text."""
     said = _spell(row.value("label"))
-    if said.isdecimal() and int(said) < len(choices):
-        return int(said)
+    number = spell_label(said)
+    if number.isdecimal() and int(number) < len(choices):
+        return int(number)
     if len(said) == 1 and "A" <= said < chr(ord("A") + len(choices)):
         return ord(said) - ord("A")
     if choices.count(said) == 1:

@@ -9,8 +9,9 @@ from malmoi.errors import MalmoiError
 from malmoi.tasks.answers import parse_answers
 from malmoi.tasks.examples import Question
 from malmoi.tasks.rows import EmptyText
+from malmoi.text.fields import list_names
 from malmoi.text.json_records import name_kind, parse_json
-from malmoi.text.records import Complain, clean_value, list_names
+from malmoi.text.records import Complain, clean_value
 from malmoi.text.sources import SourceReport
 
 

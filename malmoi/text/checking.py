@@ -211,6 +211,8 @@ def judge(report: CorpusReport) -> str:
     remarks = []
     if report.problems:
         remarks.append(f"{say_count(len(report.problems), 'problem')} in reading to be mended first")
+    if nulls := sum(file.nulls for file in report.files):
+        remarks.append(f"{say_count(nulls, 'null')} instead of a text, left out like empty ones")
     for kind, finding in report.mojibake.items():
         remarks.append(f"{say_count(finding.count, 'document')} with {kind}: decode the source again")
     if report.not_nfc.count:

@@ -1,21 +1,25 @@
 """Bytes → text: finds out a file's encoding in one pass, and says exactly where bytes make no sense.
 
 The order of trust: a byte order mark; the pattern of NUL bytes that UTF-16 leaves; else the file is ASCII until the
-first byte that is not, and the bytes that follow there decide between UTF-8 and CP949. The locale is never asked:
-the same file must mean the same text on every machine.
+first byte that is not, and the bytes that follow there decide between UTF-8 and CP949. CP949 can decode nearly
+everything, so it is believed only where Korean comes out. The locale is never asked: the same file must mean the same
+text on every machine.
 """
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import difflib
 import encodings.aliases
 import io
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from malmoi.errors import MalmoiError
+from malmoi.text.mojibake import looks_korean
 
 _HEAD_BYTES = 1 << 16
 _WINDOW_BYTES = 1 << 16
@@ -47,6 +51,7 @@ _BINARY = (
 _ASCII = bytes(range(128))
 # Control characters that text files do contain: tab, line ends, form feed, backspace and escape (terminal logs).
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b"))
+_MOST_CONTROLS = 8  # every eighth byte: more than there are in tables with control characters between the columns
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -89,12 +94,15 @@ class TextDecoder:
         data = self._take_mark(data)
         if self.encoding is None:
             self.encoding = self._recognise_utf16(data[:_HEAD_BYTES])
+        if self.encoding is None:
+            self._refuse_controls(data[:_HEAD_BYTES])
         while self.encoding is None and data:
             if data.isascii():
                 yield self._feed(data)
                 data = next(chunks, b"")
                 continue
-            start = len(data) - len(data.lstrip(_ASCII))
+            # With the character before it, which may be a letter that the first byte belongs to.
+            start = max(0, len(data) - len(data.lstrip(_ASCII)) - 1)
             data, is_end = _gather(chunks, data, start + _WINDOW_BYTES)
             self.encoding = self._decide(data[start : start + _WINDOW_BYTES], is_end)
         self.encoding = self.encoding or "utf-8"
@@ -107,6 +115,11 @@ class TextDecoder:
         for magic, kind in _BINARY:
             if head.startswith(magic):
                 raise self._binary(f"it begins like {kind}")
+
+    def _refuse_controls(self, head: bytes) -> None:
+        # NUL bytes are not counted: where text has got some into it, their line is named.
+        if _controls(head.translate(None, b"\0")) * _MOST_CONTROLS > len(head):
+            raise self._binary("it is full of control characters")
 
     def _binary(self, reason: str) -> MalmoiError:
         return MalmoiError(f"{self._name}: looks like a binary file, not text ({reason})")
@@ -142,13 +155,16 @@ class TextDecoder:
         return None
 
     def _decide(self, window: bytes, is_end: bool) -> str:
-        """UTF-8 or CP949, by what the bytes from the first non-ASCII one on are valid in."""
+        """UTF-8 or CP949, by what the bytes from the first non-ASCII one on are valid in, and whether it is Korean.
+
+        What is neither is taken for UTF-8, because it then ends with a complaint about the first byte that is not.
+        """
         utf8 = _valid_length(window, "utf-8", is_end)
         cp949 = _valid_length(window, "cp949", is_end)
         if max(utf8, cp949) < len(window) and _controls(window) * 20 > len(window):
             raise self._binary("it is full of control characters")
         # Where neither fits throughout, the one that goes further is the one with a flaw in it.
-        return "utf-8" if utf8 >= cp949 else "cp949"
+        return "cp949" if cp949 > utf8 and looks_korean(window[:cp949].decode("cp949", "ignore")) else "utf-8"
 
     def _feed(self, data: bytes, final: bool = False) -> str:
         waiting = len(self._decoder.getstate()[0])
@@ -173,9 +189,21 @@ class TextDecoder:
         byte = mistake.object[mistake.start]
         return MalmoiError(
             f"{self._name}, line {line}: byte 0x{byte:02x} at offset {offset + mistake.start} is not valid "
-            f"{self.encoding}, which the file was taken for; "
-            "mend it, or name the file's encoding with --encoding (cp949, cp1252, …)"
+            f"{self.encoding}, which the file was taken for; {_suggest_encoding(mistake.object, mistake.start)}"
         )
+
+
+def _suggest_encoding(data: bytes, flaw: int) -> str:
+    """What to do about a byte that is not valid: where its surroundings are Latin letters, how they read in CP1252."""
+    nearby = data[max(0, flaw - 16) : flaw + 24]
+    with contextlib.suppress(UnicodeDecodeError):
+        text = nearby.decode("cp1252")
+        if not _CONTROL_CHARACTERS.search(text) and len(text.encode("ascii", "ignore")) * 2 > len(text):
+            return (
+                f"read as cp1252 (Western European) it says “{' '.join(text.split())}”: "
+                "if that is right give --encoding cp1252, else the file's own (cp949, …)"
+            )
+    return "mend it, or name the file's encoding with --encoding (cp949, cp1252, …)"
 
 
 def _gather(chunks: Iterator[bytes], data: bytes, size: int) -> tuple[bytes, bool]:
@@ -198,7 +226,16 @@ def _ascii_share_in(data: bytes, encoding: str) -> float:
         return 0.0
     if not text or _CONTROL_CHARACTERS.search(text):
         return 0.0
+    # Binary data has many kinds of such characters; text may have one that is newer than Python's tables.
+    different = set(text)
+    if sum(map(_means_nothing, different)) * 20 > len(different):
+        return 0.0
     return len(text.encode("ascii", "ignore")) / len(text)
+
+
+def _means_nothing(character: str) -> bool:
+    """Whether a character is unassigned, for private use or a C1 control."""
+    return unicodedata.category(character) in ("Cn", "Co") or "\x80" <= character <= "\x9f"
 
 
 def _controls(data: bytes) -> int:

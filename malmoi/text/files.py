@@ -8,17 +8,23 @@ from pathlib import Path
 
 from malmoi.errors import MalmoiError
 from malmoi.text.decoding import TextDecoder, find_encoding
+from malmoi.text.fields import Fields
 from malmoi.text.json_records import read_json
-from malmoi.text.records import Choose, Complain, Record, read_csv, read_parquet, read_tsv
+from malmoi.text.plaintext import look_ahead
+from malmoi.text.recognition import FileOptions, recognise
+from malmoi.text.records import Choose, Complain, Record, read_parquet, read_table
 from malmoi.text.sources import FORMAT_OF_ENDING, Source, SourceReport, find_sources, read_bytes
 
 
 class Files:
     """Some files to be read; `bytes_read` and `reports` tell how far it is and what was taken for each."""
 
-    def __init__(self, paths: Sequence[str | Path], format: str = "auto", encoding: str = "auto") -> None:
+    def __init__(
+        self, paths: Sequence[str | Path], format: str = "auto", file_options: FileOptions | None = None
+    ) -> None:
         self._format = format
-        self._encoding = find_encoding(encoding)
+        self.file_options = file_options or FileOptions()
+        self._encoding = find_encoding(self.file_options.encoding)
         self.sources = find_sources(paths)
         sizes = [source.size for source in self.sources]
         self.total_bytes = None if None in sizes else sum(size for size in sizes if size)
@@ -26,7 +32,6 @@ class Files:
             raise self.without_text()
         self.bytes_read = 0
         self.reports: list[SourceReport] = []
-        self._standard_input_is_used = False
 
     def rewind(self) -> None:
         """Forget what has been read, to begin again."""
@@ -35,10 +40,6 @@ class Files:
 
     def open(self, source: Source) -> SourceReport:
         """Begin a file: its report, with the format asked for or the one its ending promises."""
-        if source.is_standard_input:
-            if self._standard_input_is_used:
-                raise MalmoiError("standard input can be read only once; put the text in a file first")
-            self._standard_input_is_used = True
         format = FORMAT_OF_ENDING.get(source.ending, "txt") if self._format == "auto" else self._format
         report = SourceReport(source.name, format, size=source.size)
         self.reports.append(report)
@@ -53,6 +54,24 @@ class Files:
                 yield text
         finally:
             report.encoding = decoder.encoding
+
+    def recognise(
+        self,
+        report: SourceReport,
+        text: Iterator[str],
+        wanted: Sequence[str | None] = (),
+        *,
+        needs_table: bool = False,
+    ) -> Iterator[str]:
+        """Find out by the beginning of a text what it is, if it is not what its ending promises; all of it still.
+
+        `wanted` are the fields that the user names.
+        """
+        head, text = look_ahead(text)
+        given = [name for name in wanted if name is not None]
+        is_told = self._format != "auto"
+        recognise(head, report, self.file_options, is_told=is_told, wanted=given, needs_table=needs_table)
+        return text
 
     def parquet(self, source: Source, report: SourceReport, choose: Choose, complain: Complain) -> Iterator[Record]:
         """The records of a Parquet file."""
@@ -88,20 +107,18 @@ class Files:
         return MalmoiError(f"{self.sources[0].name} and {len(self.sources) - 1} more: there is no text in these files")
 
 
+def fields_of(report: SourceReport, names: Sequence[str], place: str) -> Fields:
+    """The fields of a file that is being read."""
+    return Fields(names, place, "field" if report.format == "jsonl" else "column", report.header)
+
+
 def read_records(
-    chunks: Iterator[str],
-    report: SourceReport,
-    choose: Choose,
-    complain: Complain,
-    *,
-    header: bool = True,
-    mend: bool = True,
+    chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain, *, mend: bool = True
 ) -> Iterator[Record]:
     """The records of a text in the report's format: jsonl, csv or tsv."""
     if report.format == "jsonl":
         return read_json(chunks, report, choose, complain, mend=mend)
-    reader = read_csv if report.format == "csv" else read_tsv
-    return reader(chunks, report, choose, complain, header=header)
+    return read_table(chunks, report, choose, complain)
 
 
 def refuse(mistake: MalmoiError) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from malmoi.errors import MalmoiError
-from malmoi.text.plaintext import LONGEST_CHARACTERS, cut_lines
+from malmoi.text.plaintext import HEAD_CHARACTERS, LONGEST_CHARACTERS, cut_lines
 from malmoi.text.records import LONE_SURROGATE, TEXT, Choose, Complain, Record, clean_value
 from malmoi.text.sources import SourceReport
 
 _SPACE = " \t\n\r"
 _MISSING = object()
+_NULL = "null"
+_RECORDS_LOOKED_AT = 100
 _DECODER = json.JSONDecoder()
 
 
@@ -28,17 +30,23 @@ def read_json(
     is_array = first.lstrip().startswith("[")
     text_chunks = chain([first], chunks)
     texts = _Array(text_chunks, report.path) if is_array else _cut_lines(text_chunks, report.path)
+    head, records = _look_ahead(_parse_each(texts, report.path, is_array))
     chosen: Sequence[str] = ()
-    for line, text in texts:
+    kinds = _unite([_kinds_of(one.record) for one in head if isinstance(one.record, dict)])
+    for line, text, record in records:
         place = f"{report.path}, line {line}"
         try:
-            record = parse_json(text, place, line if is_array else None)
-            if not isinstance(record, dict):
-                raise MalmoiError(f"{place}: a JSON object ({{…}}) is wanted here, not {name_kind(record)}")
+            if isinstance(record, MalmoiError):
+                raise record
+            if not chosen:
+                # The first record alone may lack a field, or hold a null in it.
+                chosen = choose(kinds or _unite([_kinds_of(record)]), place)
             values = [_look_up(record, name) for name in chosen]
-            if not chosen or _MISSING in values:
-                chosen = choose(_kinds_of(record), place)
+            if _MISSING in values:
+                chosen = choose(_unite([_kinds_of(record)]), place)
                 values = [_look_up(record, name) for name in chosen]
+                # A field that may be left out.
+                values = [None if value is _MISSING else value for value in values]
             if mend and "\\u" in text:
                 values = [_without_surrogates(value) for value in values]
             cleaned = clean_value(values, place)
@@ -46,6 +54,48 @@ def read_json(
             complain(mistake)
             continue
         yield Record(line, cleaned)
+
+
+class _Parsed(NamedTuple):
+    """A record with its line and the text it is written in; or what is wrong with it."""
+
+    line: int
+    text: str
+    record: dict[str, Any] | MalmoiError
+
+
+def _parse_each(texts: Iterable[tuple[int, str]], name: str, is_array: bool) -> Iterator[_Parsed]:
+    for line, text in texts:
+        place = f"{name}, line {line}"
+        try:
+            record = parse_json(text, place, line if is_array else None)
+            if not isinstance(record, dict):
+                raise MalmoiError(f"{place}: a JSON object ({{…}}) is wanted here, not {name_kind(record)}")
+        except MalmoiError as mistake:
+            yield _Parsed(line, text, mistake)
+        else:
+            yield _Parsed(line, text, record)
+
+
+def _look_ahead(records: Iterator[_Parsed]) -> tuple[list[_Parsed], Iterator[_Parsed]]:
+    """The first records, and all of them still."""
+    head: list[_Parsed] = []
+    length = 0
+    try:
+        for one in records:
+            head.append(one)
+            length += len(one.text)
+            if len(head) == _RECORDS_LOOKED_AT or length >= HEAD_CHARACTERS:
+                break
+    except MalmoiError as mistake:
+        # The file cannot be read on from there: what was read before comes first.
+        return head, chain(head, _raise(mistake))
+    return head, chain(head, records)
+
+
+def _raise(mistake: MalmoiError) -> Iterator[_Parsed]:
+    raise mistake
+    yield  # makes this an iterator, so that it raises when its turn comes
 
 
 def parse_json(text: str, place: str, first_line: int | None = None) -> Any:
@@ -64,7 +114,7 @@ def parse_json(text: str, place: str, first_line: int | None = None) -> Any:
 def name_kind(value: Any) -> str:
     """What a value of JSON is, in a word."""
     if value is None:
-        return "null"
+        return _NULL
     return {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list"}.get(
         type(value), "an object"
     )
@@ -151,11 +201,20 @@ class _Array:
 def _kinds_of(record: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     kinds = {}
     for name, value in record.items():
-        # A null may well be text in the next record.
-        kinds[prefix + name] = TEXT if value is None or isinstance(value, str) else name_kind(value)
+        kinds[prefix + name] = TEXT if isinstance(value, str) else name_kind(value)
         if isinstance(value, dict):
             kinds |= _kinds_of(value, f"{prefix}{name}.")
     return kinds
+
+
+def _unite(all_kinds: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """What each field holds in several records: text, if it does so in one of them, or has nothing but nulls."""
+    united: dict[str, str] = {}
+    for kinds in all_kinds:
+        for name, kind in kinds.items():
+            if kind == TEXT or united.get(name, _NULL) == _NULL:
+                united[name] = kind
+    return {name: TEXT if kind == _NULL else kind for name, kind in united.items()}
 
 
 def _look_up(record: Mapping[str, Any], name: str) -> Any:

@@ -15,10 +15,12 @@ from typing import Annotated, Literal, get_args
 from cyclopts import Parameter
 
 from malmoi.errors import MalmoiError
-from malmoi.text.files import Files, read_records, refuse
+from malmoi.text.fields import TEXT_NAMES
+from malmoi.text.files import Files, fields_of, read_records, refuse
 from malmoi.text.json_records import name_kind
 from malmoi.text.plaintext import read_plain_text
-from malmoi.text.records import TEXT, Choose, Complain, Record, list_names, require_field
+from malmoi.text.recognition import FileOptions
+from malmoi.text.records import TEXT, Choose, Complain, Record, is_null, read_text
 from malmoi.text.sources import Source, SourceReport
 from malmoi.values import Document
 
@@ -27,29 +29,29 @@ __all__ = ["Corpus", "ReadOptions", "Source", "SourceReport"]
 Format = Literal["auto", "txt", "jsonl", "csv", "tsv", "parquet"]
 DocumentRule = Literal["auto", "file", "blank", "line", "wiki"]
 
-# Where a text is usually found, in the order of preference.
-_USUAL_FIELDS = ("text", "content", "document", "sentence")
-
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(FileOptions):
     """How files are to be read."""
 
-    format: Annotated[Format, Parameter(help="What the files are; auto goes by their endings.")] = "auto"
+    format: Annotated[Format, Parameter(help="What the files are; auto goes by endings and contents.")] = "auto"
     documents: Annotated[
         DocumentRule,
         Parameter(help="What a document is in plain text: a file, text between blank lines, a line, a wiki article."),
     ] = "auto"
-    field: Annotated[str | None, Parameter(help="The JSON field or the column that holds the text.")] = None
-    encoding: Annotated[str, Parameter(help="auto, or a name such as utf-8, cp949, utf-16.")] = "auto"
+    field: Annotated[
+        str | None, Parameter(name=["--text", "--field"], help="The JSON field or the column that holds the text.")
+    ] = None
 
     def __post_init__(self) -> None:
-        _refuse_unknown("format", self.format, get_args(Format))
-        _refuse_unknown("documents", self.documents, get_args(DocumentRule))
+        super().__post_init__()
+        refuse_unknown("format", self.format, get_args(Format))
+        refuse_unknown("documents", self.documents, get_args(DocumentRule))
 
 
-def _refuse_unknown(option: str, value: str, known: Sequence[str]) -> None:
+def refuse_unknown(option: str, value: str, known: Sequence[str]) -> None:
+    """Refuse a value of an option that is none of those there are."""
     if value not in known:
         near = difflib.get_close_matches(value, known, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -61,7 +63,7 @@ class Corpus(Files):
 
     def __init__(self, paths: Sequence[str | Path], options: ReadOptions | None = None) -> None:
         self.options = options or ReadOptions()
-        super().__init__(paths, self.options.format, self.options.encoding)
+        super().__init__(paths, self.options.format, self.options)
 
     def __iter__(self) -> Iterator[Document]:
         self.rewind()
@@ -88,32 +90,26 @@ class Corpus(Files):
         choose = choose_text(report, self.options.field)
         if report.format == "parquet":
             return _texts_of(self.parquet(source, report, choose, complain), report, complain)
-        text = self.text(source, report)
+        text = self.recognise(report, self.text(source, report), [self.options.field])
         if report.format == "txt":
             return read_plain_text(text, report, self.options.documents)
         return _texts_of(read_records(text, report, choose, complain), report, complain)
 
 
-def choose_text(report: SourceReport, wanted: str | None, option: str = "--field") -> Choose:
-    """Choose the field that holds the text: the one asked for, else a usual one, else the only one that holds text.
-
-    `option` is what the user calls it by.
-    """
+def choose_text(report: SourceReport, wanted: str | None) -> Choose:
+    """Choose the field that holds the text: the one asked for, else a usual one, else the only one that holds text."""
     report.field = wanted
-    what = "field" if report.format == "jsonl" else "column"
 
     def choose(kinds: Mapping[str, str], place: str) -> list[str]:
-        names = list(kinds)
-        texts = [name for name in names if kinds[name] == TEXT]
+        texts = [name for name in kinds if kinds[name] == TEXT]
+        fields = fields_of(report, list(kinds), place)
         if report.field is not None:
-            require_field(report.field, names, place, what)
+            fields.require("text", report.field)
         else:
-            usual = [name for name in _USUAL_FIELDS if name in texts]
-            if not usual and len(texts) != 1:
-                raise MalmoiError(
-                    f"{place}: which {what} holds the text? Give {option} with one of {list_names(names)}"
-                )
-            report.field = (usual or texts)[0]
+            found = fields_of(report, texts, place).guess(TEXT_NAMES)
+            if len(found) != 1:
+                found = texts if len(texts) == 1 else [fields.find("text", None, TEXT_NAMES, "the text")]
+            report.field = found[0]
         if report.format == "parquet" and report.field not in texts:
             raise MalmoiError(f"{place}: the column {report.field!r} should hold text but holds {kinds[report.field]}")
         return [report.field]
@@ -122,12 +118,11 @@ def choose_text(report: SourceReport, wanted: str | None, option: str = "--field
 
 
 def _texts_of(records: Iterable[Record], report: SourceReport, complain: Complain) -> Iterator[Document]:
-    for line, [text] in records:
-        # An empty cell of a Parquet file is a null.
-        if text is None and report.format == "parquet":
-            text = ""
-        if isinstance(text, str):
-            yield Document(text, report.path, line)
-        else:
+    for line, [value] in records:
+        text = read_text(value)
+        if text is None:
             place = f"{report.path}, line {line}"
-            complain(MalmoiError(f"{place}: the field {report.field!r} should hold text but holds {name_kind(text)}"))
+            complain(MalmoiError(f"{place}: the field {report.field!r} should hold text but holds {name_kind(value)}"))
+            continue
+        report.nulls += is_null(value)
+        yield Document(text, report.path, line)

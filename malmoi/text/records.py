@@ -7,7 +7,7 @@ that is at fault goes to `complain`, which either raises or notes it; reading th
 from __future__ import annotations
 
 import csv
-import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
@@ -33,19 +33,16 @@ class Record(NamedTuple):
     values: list[Any]
 
 
-def require_field(wanted: str, names: Sequence[str], place: str, what: str) -> str:
-    """`wanted`, if it is one of the names."""
-    if wanted in names:
-        return wanted
-    near = difflib.get_close_matches(wanted, names, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise MalmoiError(f"{place}: there is no {what} {wanted!r} among {list_names(names)}{hint}")
+def read_text(value: Any) -> str | None:
+    """A value that should be a text, or None if it is something else. A null is an empty text in every format."""
+    if is_null(value):
+        return ""
+    return value if isinstance(value, str) else None
 
 
-def list_names(names: Sequence[str]) -> str:
-    """The names with commas between them, the first twenty at the most."""
-    shown = ", ".join(names[:20]) if names else "(none)"
-    return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+def is_null(value: Any) -> bool:
+    """Whether there is no value: a null, or the NaN that pandas writes instead."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def clean_text(text: str, place: str) -> str:
@@ -66,17 +63,28 @@ def clean_value(value: Any, place: str) -> Any:
     return value
 
 
-def read_csv(
-    chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain, *, header: bool = True
-) -> Iterator[Record]:
-    """Comma-separated values; a field in quotes may hold commas, quotes ("") and line ends.
+def read_table(chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain) -> Iterator[Record]:
+    """The rows of a table; without a header its columns are called 0, 1, 2 and so on.
 
-    Without a header line the columns are called 0, 1, 2 and so on.
+    In csv a field in quotes may hold delimiters, quotes ("") and line ends. In tsv quotation marks are text like any
+    other, as in GLUE's files.
     """
-    # The module's own limit is the same for everybody, and at 128 kB too low for documents.
+    lines = cut_lines(chunks, report.path)
+    if report.format == "tsv":
+        delimiter = report.delimiter or "\t"
+        rows: Iterable[tuple[int, list[str]]] = (
+            (number, line.split(delimiter) if line else []) for number, line in enumerate(lines, 1)
+        )
+    else:
+        rows = _csv_rows(open_csv(lines, report.delimiter or ",", strict=True), report.path)
+    return _read_rows(rows, report, choose, complain)
+
+
+def open_csv(lines: Iterable[str], delimiter: str, *, strict: bool) -> Any:
+    """A reader of the csv module, whose own limit for a field is at 128 kB too low for documents."""
+    # The limit is the same for everybody in the process.
     csv.field_size_limit(max(LONGEST_CHARACTERS, csv.field_size_limit()))
-    reader = csv.reader((line + "\n" for line in cut_lines(chunks, report.path)), strict=True)
-    return _read_rows(_csv_rows(reader, report.path), report, choose, complain, header)
+    return csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=strict)
 
 
 def _csv_rows(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
@@ -95,17 +103,8 @@ def _csv_rows(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
         line = reader.line_num + 1
 
 
-def read_tsv(
-    chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain, *, header: bool = True
-) -> Iterator[Record]:
-    """Tab-separated values. Quotation marks are text like any other, as in GLUE's files."""
-    lines = cut_lines(chunks, report.path)
-    rows = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, 1))
-    return _read_rows(rows, report, choose, complain, header)
-
-
 def _read_rows(
-    rows: Iterable[tuple[int, list[str]]], report: SourceReport, choose: Choose, complain: Complain, header: bool
+    rows: Iterable[tuple[int, list[str]]], report: SourceReport, choose: Choose, complain: Complain
 ) -> Iterator[Record]:
     columns: list[str] = []
     places: list[int] = []
@@ -115,21 +114,30 @@ def _read_rows(
                 continue
             row = [""]  # in a file of one column an empty line is an empty field
         if not columns:
-            columns = row if header else [str(number) for number in range(len(row))]
-            chosen = choose(dict.fromkeys(columns, TEXT), f"{report.path}, line {line}")
+            columns = row if report.header else [str(number) for number in range(len(row))]
+            place = f"{report.path}, line {line}"
+            chosen = choose(dict.fromkeys(columns, TEXT), place)
+            _refuse_twins(chosen, columns, place, "; or give --no-header and its number" if report.header else "")
             places = [columns.index(name) for name in chosen]
-            if header:
+            if report.header:
                 continue
         if len(row) != len(columns):
-            model = "the header" if header else "the first row"
+            model = "the header" if report.header else "the first row"
             complain(
                 MalmoiError(
                     f"{report.path}, line {line}: {_fields(len(columns))} expected as in {model}, {len(row)} found"
-                    + ('; a field that holds commas has to stand in "quotes"' if report.format == "csv" else "")
+                    + ('; a field that holds its delimiter has to stand in "quotes"' if report.format == "csv" else "")
                 )
             )
         else:
             yield Record(line, [row[place] for place in places])
+
+
+def _refuse_twins(chosen: Iterable[str], columns: Sequence[str], place: str, hint: str = "") -> None:
+    for name in chosen:
+        if columns.count(name) > 1:
+            count = columns.count(name)
+            raise MalmoiError(f"{place}: {count} columns are called {name!r}; rename all but one of them{hint}")
 
 
 def _fields(count: int) -> str:
@@ -157,6 +165,7 @@ def read_parquet(
                 column.name: TEXT if _holds_text(column.type) else str(column.type) for column in table.schema_arrow
             }
             chosen = list(choose(kinds, report.path))
+            _refuse_twins(chosen, table.schema_arrow.names, report.path)
             for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=chosen):
                 for values in zip(*(batch.column(name).to_pylist() for name in chosen), strict=True):
                     row += 1

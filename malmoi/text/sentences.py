@@ -81,7 +81,9 @@ _SENTENCE_END = re.compile(
             (?<![가-힣\d][.!?]\s\d\.)(?<![a-z]{{3}}[.!?]\s\d\.)  # … or after a sentence
         )
       |
-        (?<=[。！？｡])[。！？｡!?]*[{_CLOSING}]*+
+        (?<=[。！？｡!?])(?<![。！？｡!?][。！？｡!?])       # the first one of a run, or a long one is searched from each
+        (?:(?<=[。！？｡])|(?=[!?]*+[。！？｡]))
+        [。！？｡!?]*+[{_CLOSING}]*+
         (?![。！？｡，、；：])
         (?!(?<=[」』”’])\s*(?:と|って))                    # 「はい。」と言った
       |

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import stat
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -75,8 +78,11 @@ class SourceReport:
     encoding: str | None = None
     rule: str | None = None  # how plain text was cut into documents: file, blank, line, wiki
     field: str | None = None
+    delimiter: str | None = None  # of a table's columns
+    header: bool = True  # whether a table has one
     documents: int = 0
     empty: int = 0  # records left out because their text is only white space
+    nulls: int = 0  # those among them that have a null instead of a text
     size: int | None = None
 
 
@@ -160,6 +166,8 @@ def read_bytes(source: Source, report: SourceReport, on_bytes: Callable[[int], N
     `on_bytes` is told of every piece taken from the disk, so compressed bytes count as they lie there.
     """
     try:
+        if source.is_standard_input:
+            _rewind_standard_input()
         # Unbuffered, because the chunks are large already and a pipe should be passed on as it comes.
         with open(0 if source.is_standard_input else source.path, "rb", 0, closefd=not source.is_standard_input) as raw:
             file = _Input(raw, on_bytes)
@@ -173,6 +181,44 @@ def read_bytes(source: Source, report: SourceReport, on_bytes: Callable[[int], N
                     yield chunk
     except OSError as mistake:
         raise MalmoiError(f"{source.name}: cannot be read: {mistake.strerror or mistake}") from None
+
+
+def keep_standard_input(paths: Sequence[str | Path]) -> None:
+    """Where standard input is among `paths`, let it be read as often as any file, though it be a pipe.
+
+    For what reads its text more than once; the pipe's content goes to a temporary file, which becomes standard input.
+    """
+    if not any(str(path) in STANDARD_INPUT for path in paths) or _beginning_of_standard_input() is not None:
+        return
+    with tempfile.TemporaryFile() as file, open(0, "rb", closefd=False) as pipe:
+        shutil.copyfileobj(pipe, file, CHUNK_BYTES)
+        file.flush()
+        os.dup2(file.fileno(), 0)
+    os.lseek(0, 0, os.SEEK_SET)
+    _beginning_of_standard_input.cache_clear()
+
+
+@cache
+def _beginning_of_standard_input() -> int | None:
+    """Where standard input stood when it was first asked for; None where it is a pipe, which cannot go back."""
+    try:
+        return os.lseek(0, 0, os.SEEK_CUR) if stat.S_ISREG(os.fstat(0).st_mode) else None
+    except OSError:
+        return None
+
+
+def _rewind_standard_input() -> None:
+    beginning = _beginning_of_standard_input()
+    if beginning is not None:
+        os.lseek(0, beginning, os.SEEK_SET)
+    elif _taken:
+        raise MalmoiError("standard input can be read only once; put the text in a file first")
+    else:
+        _taken.append(True)
+
+
+# Whether a pipe on standard input has been read, by whomever: there is one for the whole process.
+_taken: list[bool] = []
 
 
 def _compression(source: Source, magic: bytes) -> str | None:

@@ -26,6 +26,17 @@ def test_json(malmoi, tmp_path):
     assert report["scripts"]["Hangul syllables"] == 3
 
 
+def test_what_was_taken_for_a_table_is_said(malmoi, tmp_path):
+    (tmp_path / "reviews.txt").write_text("id\tdocument\tlabel\n1\t좋다\t1\n2\t나쁘다\t0\n")
+    finished = malmoi("check", "reviews.txt", "--json")
+    said = "malmoi: reviews.txt: read as a table with tabs between its columns and the columns id, document, label"
+    assert said in finished.stderr
+    [file] = json.loads(finished.stdout)["files"]
+    assert (file["format"], file["field"], file["documents"]) == ("tsv", "document", 2)
+    words = ("check", "reviews.txt", "--text", "1", "--no-header", "--delimiter", "tab", "--json")
+    assert json.loads(malmoi(*words).stdout)["documents"] == 3
+
+
 def test_brackets_in_the_text_are_no_markup(malmoi, tmp_path):
     (tmp_path / "a.txt").write_text("[bold]x[/nonsense]\n\n[bold]x[/nonsense]\n")
     finished = malmoi("check", "a.txt")

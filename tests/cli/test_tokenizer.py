@@ -1,6 +1,8 @@
 """malmoi tokenizer: what is printed, what is written, what is refused."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -48,7 +50,12 @@ def test_standard_input_trains_what_a_file_trains(malmoi, corpus, tmp_path, kind
     piped = malmoi("tokenizer", "train", "-", *options, "--out", "pipe", stdin=TEXT.encode())
     assert piped.returncode == 0, piped.stderr
     json.loads(piped.stdout)
-    assert (tmp_path / "file/tokenizer.json").read_bytes() == (tmp_path / "pipe/tokenizer.json").read_bytes()
+    with corpus.open() as file:
+        words = [sys.executable, "-m", "malmoi", "tokenizer", "train", "-", *map(str, options), "--out", "redirected"]
+        subprocess.run(words, cwd=tmp_path, stdin=file, capture_output=True, check=True)
+    expected = (tmp_path / "file/tokenizer.json").read_bytes()
+    for name in ("pipe", "redirected"):
+        assert (tmp_path / name / "tokenizer.json").read_bytes() == expected
 
 
 def test_nothing_is_overwritten_but_the_same_tokenizer_may_stand_there(malmoi, refuses, corpus, tmp_path):

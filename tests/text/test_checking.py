@@ -205,6 +205,12 @@ def test_problems_are_collected_and_the_rest_is_read(check):
     assert [file.documents for file in report.files] == [2, 0, 2, 1]
 
 
+def test_nulls_are_told(check):
+    report = check({"a.jsonl": '{"text": "one"}\n{"text": null}\n{"text": ""}\n'})
+    assert (report.problems, report.documents, report.empty) == ([], 1, 2)
+    assert "1 null instead of a text, left out like empty ones" in report.verdict
+
+
 def test_many_problems_in_a_file_are_counted(check):
     report = check({"a.jsonl": '{"text": "one"}\n' + "oops\n" * 50})
     assert len(report.problems) == 21

@@ -1,6 +1,7 @@
 """Encodings are found in one pass, however the bytes are cut, and a flaw is named with its exact place."""
 
 import codecs
+import struct
 
 import pytest
 from hypothesis import given
@@ -109,6 +110,80 @@ def test_latin1_is_not_guessed():
     assert decode(b"caf\xe9 au lait\n", "latin-1")[0] == "café au lait\n"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It’s here",
+        "“Yes” — he said… and left.\nIt’s the dogs’ home.\n",
+        "Änderungen über Äpfel: «Ärger» ist groß.\n",
+        "¿Qué? ¡Hola! ¿Éxito? España",
+        "« Où est l’été ? » Créée à Noël, l’œuvre coûte 5 €.",
+        "São Paulo, ação, Çidade",
+        "n° 5, 20 °C, ½, ±3, Ångström, ÀÉÈ",
+    ],
+)
+@pytest.mark.parametrize("repeated", [1, 5000])
+def test_western_text_is_not_taken_for_korean(text, repeated):
+    text = (text.strip() + "\n") * repeated
+    sentence = refusal(text.encode("cp1252"))
+    assert "--encoding cp1252" in sentence and "read as cp1252" in sentence
+    assert decode(text.encode("cp1252"), "cp1252") == (text, "cp1252")
+
+
+def test_the_complaint_shows_how_it_would_read():
+    sentence = refusal(ENGLISH.encode() + "It’s here\n".encode("cp1252"))
+    assert "line 3: byte 0x92 at offset 63" in sentence and "It’s here" in sentence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "김치",
+        "홍길동, 김철수",
+        "ㅋㅋㅋ",
+        "추천~!",
+        "TV를 보다가",
+        "大韓民國의 主權은 國民에게 있고",
+        "OK! 재밌네 :) 뷁",
+    ],
+)
+def test_little_korean_is_enough(text):
+    assert decode(text.encode("cp949")) == (text, "cp949")
+    assert decode((ENGLISH + text).encode("cp949")) == (ENGLISH + text, "cp949")
+
+
+@pytest.mark.parametrize("other", ["gb2312", "euc_jp", "shift_jis", "big5"])
+def test_other_asian_encodings_are_not_taken_for_korean(other):
+    text = {
+        "gb2312": "北京是中华人民共和国的首都，是全国政治中心。",
+        "big5": "臺北市是中華民國的首都，也是最大的城市。",
+    }
+    japanese = "自然言語処理は、人間が使っている言語を処理させる技術である。"
+    assert "--encoding" in refusal(text.get(other, japanese).encode(other))
+
+
+def test_real_reviews_in_cp949_are_recognised_one_by_one(data):
+    lines = (data / "nsmc" / "test.txt").read_text(encoding="utf-8").split("\n")[1::10]
+    texts = [line.split("\t")[1] for line in lines if line.count("\t") == 2]
+    texts = [text for text in texts if not text.isascii() and text.encode("cp949", "ignore").decode("cp949") == text]
+    unknown = 0
+    for text in texts:
+        try:
+            unknown += decode(text.encode("cp949")) != (text, "cp949")
+        except MalmoiError:
+            unknown += 1
+    assert len(texts) > 4900
+    # "굿" and the like: a single syllable says too little, and "퉤퉤퉤" are bytes of UTF-8 too.
+    assert unknown <= 50
+
+
+def test_real_english_with_typographic_quotes_is_never_korean(data):
+    text = (data / "wikitext-2" / "test.txt").read_text(encoding="utf-8")
+    text = text.replace(" 's", "’s").replace(" — ", "—").replace(" – ", "–").encode("cp1252", "ignore")
+    for paragraph in [one for one in text.split(b"\n") if not one.isascii()]:
+        assert "--encoding cp1252" in refusal(paragraph)
+
+
 def test_nul_byte_is_named_with_its_line():
     assert "line 2: there is a NUL" in refusal(ENGLISH.split("\n")[0].encode() + b"\nab\0cd\n")
     assert "line 1: there is a NUL" in refusal(b"a\0b\nabc\n" * 3)
@@ -125,6 +200,8 @@ def test_nul_byte_is_named_with_its_line():
         b"\x80\x04\x95\x10\x00\x00",
         bytes(range(256)) * 20,
         bytes(1000),
+        bytes(range(1, 32)) * 5,
+        struct.pack("<20h", *range(110, 190, 4)),
     ],
 )
 def test_binary_files(data):

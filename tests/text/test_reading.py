@@ -236,6 +236,33 @@ def test_a_named_pipe_has_no_size(tmp_path):
     writer.join()
 
 
+TWICE = """
+import sys
+from malmoi import MalmoiError
+from malmoi.text.reading import Corpus
+from malmoi.text.sources import keep_standard_input
+if "keep" in sys.argv:
+    keep_standard_input(["-"])
+try:
+    for _ in range(2):
+        print([document.text for document in Corpus(["-"])])
+except MalmoiError as mistake:
+    print(mistake)
+"""
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_standard_input_is_read_twice(tmp_path, keep):
+    program = [sys.executable, "-c", TWICE] + ["keep"] * keep
+    (tmp_path / "a.txt").write_text("hello")
+    with (tmp_path / "a.txt").open() as file:
+        from_file = subprocess.run(program, stdin=file, capture_output=True, text=True, check=True).stdout
+    from_pipe = subprocess.run(program, input="hello", capture_output=True, text=True, check=True).stdout
+    assert from_file == "['hello']\n" * 2
+    refusal = "standard input can be read only once; put the text in a file first\n"
+    assert from_pipe == (from_file if keep else "['hello']\n" + refusal)
+
+
 def test_reading_imports_nothing_heavy(tmp_path):
     (tmp_path / "a.txt").write_text("hello")
     program = (

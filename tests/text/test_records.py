@@ -7,6 +7,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from malmoi import MalmoiError
+from malmoi.text.reading import Corpus
+
 KOREAN = "첫째 줄이다.\n둘째 줄이다.\n"
 
 
@@ -47,8 +50,7 @@ def test_lone_surrogates_are_replaced(read):
     ("record", "field"),
     [
         ({"title": "t", "text": "x", "content": "y"}, "text"),
-        ({"title": "t", "content": "x", "document": "y"}, "content"),
-        ({"title": "t", "sentence": "y", "document": "x"}, "document"),
+        ({"title": "t", "content": "x", "body": "y"}, "content"),
         ({"title": "t", "sentence": "x"}, "sentence"),
         ({"id": 5, "review": "x"}, "review"),
         ({"text": 5, "review": "x"}, "review"),
@@ -67,9 +69,11 @@ def test_the_field_is_found(read, record, field):
         ('{"text": "a"}\n\n"b"\n', ["line 3", "object", "a string"]),
         ('{"text": "a"}\n{"txt": "b"}\n', ["line 2", "'text'", "among txt", "did you mean txt?"]),
         ('{"text": "a"}\n{"text": 5}\n', ["line 2", "'text'", "a number"]),
-        ('{"title": "a", "text": null}\n', ["line 1", "'text'", "null"]),
+        ('{"sentence": "a", "document": "b"}\n', ["line 1", "both 'sentence' and 'document'", "give --text"]),
+        ('{"title": "a"}\n{"title": "b", "text": "c"}\n', ["line 1", "no field 'text' among title"]),
+        ('{"title": "a", "txet": "b"}\n', ["line 1", "is 'txet' meant to be 'text'?"]),
         ('{"text": "a\\u0000b"}', ["line 1", "NUL"]),
-        ('{"title": "a", "body": "b"}\n', ["line 1", "--field", "title, body"]),
+        ('{"title": "a", "body": "b"}\n', ["line 1", "--text", "title, body"]),
         ('{"text": ' + "[" * 200_000, ["line 1", "nested too deep"]),
         ('{"text": "a", "n": ' + "9" * 5000 + "}", ["line 1", "too long a number"]),
         ('[{"text": "' + "a" * 20_000_000 + '"}]', ["line 1", "longer than 16,777,216"]),
@@ -96,6 +100,25 @@ def test_wrong_field(refusal):
     )
 
 
+def test_a_null_is_an_empty_text_in_every_format(read, tmp_path):
+    rows = [{"title": "t", "text": None}, {"title": "t", "text": "a"}, {"title": "t", "text": float("nan")}]
+    documents, report = read("a.jsonl", "\n".join(map(json.dumps, rows)))
+    assert (documents, report.empty, report.nulls, report.field) == ([(2, "a")], 2, 2, "text")
+    documents, report = read("a.parquet", parquet(tmp_path, {"text": [None, "a", None]}))
+    assert (documents, report.empty, report.nulls) == ([(2, "a")], 2, 2)
+
+
+def test_the_first_records_settle_the_field_together(read, tmp_path):
+    lines = '{"text": null, "other": 5}\n{"text": "a", "other": "b"}\n'
+    assert read("a.jsonl", lines)[0] == [(2, "a")]
+    # What is broken among them is told in its turn.
+    (tmp_path / "a.json").write_text('[{"text": "a"}, {"text": "b"')
+    documents = iter(Corpus([tmp_path / "a.json"]))
+    assert next(documents).text == "a"
+    with pytest.raises(MalmoiError, match="this is not JSON"):
+        next(documents)
+
+
 # CSV and TSV
 
 
@@ -115,7 +138,7 @@ def test_csv_mistakes(refusal):
     assert "line 4: 2 fields expected" in sentence and "3 found" in sentence
     assert "line 3: the row that begins here is not proper CSV" in refusal("a.csv", 'id,text\n1,a\n2,"b\n3,c\n')
     assert "'txet' among id, text; did you mean text?" in refusal("a.csv", "id,text\n1,a\n", field="txet")
-    assert "--field with one of id, review" in refusal("a.csv", "id,review\n1,a\n")
+    assert "--text with one of id, body" in refusal("a.csv", "id,body\n1,a\n")
 
 
 def test_tsv_knows_no_quoting(read, refusal):
@@ -145,6 +168,18 @@ def test_parquet(read, tmp_path):
     assert report.empty == 2
     dictionary = pyarrow.array(["a", "b", "a"]).dictionary_encode()
     assert read("a.parquet", parquet(tmp_path, {"text": dictionary}))[0] == [(1, "a"), (2, "b"), (3, "a")]
+
+
+def test_parquet_with_two_columns_of_one_name(read, refusal, tmp_path):
+    def content(names: list[str]) -> bytes:
+        arrays = [pyarrow.array([name + "1", name + "2"]) for name in "abc"]
+        pyarrow.parquet.write_table(pyarrow.Table.from_arrays(arrays, names), tmp_path / "written")
+        return (tmp_path / "written").read_bytes()
+
+    twins = content(["text", "text", "id"])
+    assert "2 columns are called 'text'; rename all but one" in refusal("a.parquet", twins)
+    assert read("a.parquet", content(["id", "id", "text"]))[0] == [(1, "c1"), (2, "c2")]
+    assert "line 1: 2 columns are called 'text'" in refusal("a.csv", "text,text\na,b\n")
 
 
 def test_parquet_mistakes(refusal, tmp_path):

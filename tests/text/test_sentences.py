@@ -81,6 +81,14 @@ def test_hard_wrapped_prose_is_joined():
     assert split(f"{first}\nThat is it") == [first, "That is it"]
 
 
+@pytest.mark.parametrize("run", ["？", "？！", "？!", "。!？"])
+def test_a_run_of_full_width_marks_is_gone_through_once(run):
+    # From each mark to the run's end anew would be ten thousand million steps.
+    text = run * 100_000 + "，"
+    assert sentence_splitter()(text) == [text]
+    assert sentence_splitter()(run * 100_000 + "다음") == [run * 100_000, "다음"]
+
+
 def test_lines():
     assert sentence_splitter("lines")(" One. Two.\n\n \nThree\u2028four \n") == ["One. Two.", "Three\u2028four"]
 
