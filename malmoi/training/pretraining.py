@@ -20,6 +20,7 @@ from malmoi.data.holdout import split_store
 from malmoi.data.store import ARRAY_FILES, Store
 from malmoi.errors import MalmoiError
 from malmoi.objectives.baseline import measure_unigram_loss
+from malmoi.objectives.examples import Examples
 from malmoi.objectives.options import ExampleOptions
 from malmoi.objectives.statistics import doubt_share, measure_examples
 from malmoi.objectives.task import Objective
@@ -79,7 +80,7 @@ class PretrainingBatches:
     def doubt(self) -> Iterator[str]:
         """What looks wrong with the examples, before anything is trained on them."""
         for made in (self._short, self._long):
-            if made is not None:
+            if isinstance(made, Examples):
                 statistics = measure_examples(made, _MEASURED, self._course.at(0).batch_size)
                 sentence = doubt_share(statistics, made.options)
                 if sentence is not None:
