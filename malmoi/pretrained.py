@@ -43,11 +43,12 @@ class Pretrained(Bundle, GivesVectors):
 
         return tag_texts(self, texts)
 
-    def answer(self, question: str, context: str) -> Reply:
-        """The piece of the context that answers the question, if it holds one."""
+    def answer(self, question: str, context: str, *, threshold: float | None = None) -> Reply:
+        """The piece of the context that answers the question, if it holds one; none is taken where it is better by more
+        than the threshold, by default as the model was trained."""
         from malmoi.tasks.use import answer_question
 
-        return answer_question(self, question, context)
+        return answer_question(self, question, context, threshold)
 
     def choose(self, prompt: str, choices: Sequence[str]) -> Chosen:
         """The choice that goes best with the prompt."""

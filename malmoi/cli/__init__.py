@@ -53,6 +53,8 @@ def main() -> None:
     except BrokenPipeError:
         # The reader of our output (head, less) has gone; that is its right.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except MemoryError:
+        _fail("there is not enough memory for this; ask for less at once, such as a smaller --batch-size.")
     except OSError as mistake:
         where = f"{mistake.filename}: " if mistake.filename else ""
         _fail(f"{where}{mistake.strerror or mistake}")

@@ -20,6 +20,9 @@ def evaluate(
     ] = None,
     columns: Columns | None = None,
     seq_len: Annotated[int | None, Parameter(help="Longest sequence; as trained by default.")] = None,
+    threshold: Annotated[
+        float | None, Parameter(help="How much better no answer has to be than the best one; as trained by default.")
+    ] = None,
     device: Annotated[str | None, Parameter(help="Where to compute; a GPU if there is one.")] = None,
     json: Annotated[bool, Parameter(negative="", help="Print the figures as JSON.")] = False,
 ) -> None:
@@ -35,7 +38,7 @@ def evaluate(
     from malmoi.tasks.reading import read_examples, require_known_labels
     from malmoi.tasks.use import open_task
 
-    opened = open_task(folder, task, seq_len, device)
+    opened = open_task(folder, task, seq_len, device, threshold)
     examples = list(read_examples(opened.task, files, columns, labelled=True))
     if opened.kind.head is not None:
         require_known_labels(examples, opened.kind.head.labels)
@@ -45,7 +48,7 @@ def evaluate(
         predictions = predict(
             kind, opened.bundle.model, examples, opened.device, show=lambda share: show(round(share * count))
         )
-    figures = kind.measure(examples, predictions)
+    figures = kind.measure(examples, predictions) | kind.find_thresholds(examples, predictions)
     if json:
         import json as format
 

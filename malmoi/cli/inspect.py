@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,17 +38,19 @@ def inspect(
     json: Annotated[bool, Parameter(negative="", help="Print statistics and examples as JSON.")] = False,
 ) -> None:
     """Show what a model would be trained on: decoded examples with their masks, and statistics."""
-    from malmoi.data.holdout import split_store
+    from malmoi.data.holdout import require_share, split_store
     from malmoi.data.store import Store
     from malmoi.errors import MalmoiError
     from malmoi.objectives.examples import Examples
-    from malmoi.objectives.statistics import measure_examples
+    from malmoi.objectives.statistics import doubt_share, measure_examples
     from malmoi.text.tokenizer import load_tokenizer
 
     options = options or ExampleOptions()
-    for name, value, least in (("batch-size", batch_size, 1), ("step", step, 0), ("show", show, 0)):
+    numbers = (("batch-size", batch_size, 1), ("step", step, 0), ("show", show, 0), ("examples", examples, 1))
+    for name, value, least in numbers:
         if value < least:
             raise MalmoiError(f"--{name} {value}: give a whole number from {least} on.")
+    require_share(eval_share)
     opened = Store(store)
     if tokenizer is not None:
         opened.require_tokenizer(load_tokenizer(tokenizer))
@@ -58,12 +61,15 @@ def inspect(
         opened, _ = split_store(opened, eval_share, options.seed)
     made = Examples(opened, options)
     batch = made.batch(step, batch_size)
-    statistics = measure_examples(made, max(examples, 1), batch_size)
+    statistics = measure_examples(made, examples, batch_size)
     if json:
         _print_json(batch, statistics, opened.tokenizer, show)
     else:
         print_examples(batch, opened.tokenizer, show, step)
         print_statistics(statistics, opened)
+    doubt = doubt_share(statistics, options)
+    if doubt is not None:
+        print(f"malmoi: {doubt}", file=sys.stderr)
 
 
 def _show_reference(store: Store, options: ExampleOptions) -> None:
@@ -164,6 +170,8 @@ def print_statistics(statistics: ExampleStatistics, store: Store) -> None:
     )
     table.add_row("padding", f"{statistics.padding:.2%}")
     table.add_row("predictions an example", f"{statistics.predictions_per_example:.2f}")
+    if statistics.without_predictions:
+        table.add_row("without a prediction", f"{statistics.without_predictions:.1%} of the examples")
     table.add_row("selected", f"{statistics.selected:.2%} of the tokens")
     fates = (statistics.masked, statistics.random, statistics.kept)
     table.add_row("masked / random / kept", " / ".join(f"{share:.1%}" for share in fates))

@@ -26,6 +26,9 @@ def predict(
     ] = None,
     columns: Columns | None = None,
     seq_len: Annotated[int | None, Parameter(help="Longest sequence; as trained by default.")] = None,
+    threshold: Annotated[
+        float | None, Parameter(help="How much better no answer has to be than the best one; as trained by default.")
+    ] = None,
     device: Annotated[str | None, Parameter(help="Where to compute; a GPU if there is one.")] = None,
 ) -> None:
     """Answer every example of a file with a fine-tuned model, in their order, however many there are.
@@ -43,6 +46,6 @@ def predict(
     from malmoi.tasks.predicting import predict_files
     from malmoi.tasks.use import open_task
 
-    count = predict_files(open_task(folder, task, seq_len, device), files, columns or Columns(), out)
+    count = predict_files(open_task(folder, task, seq_len, device, threshold), files, columns or Columns(), out)
     if out is not None:
         print(f"{out}: {count:,} predictions", file=sys.stderr)

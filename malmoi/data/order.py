@@ -11,15 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from malmoi.data.randomness import Words, draw_key, draw_words
+from malmoi.errors import MalmoiError
 
 _ORDER = 1  # the purpose of these random numbers, see randomness.draw_key
 _ROUNDS = 8
+_MOST_EXAMPLES = 1 << 62  # what the arithmetic of numpy holds
 
 
 def find_places(
     step: int, batch_size: int, epoch_size: int, positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The epoch, and the place in it, of each of the given positions of the global batch of one step."""
+    if (step + 1) * batch_size > _MOST_EXAMPLES:
+        raise MalmoiError(
+            f"--step {step}, --batch-size {batch_size}: no run comes so far; both together name at most 2**62 examples."
+        )
     places = step * batch_size + positions
     return places // epoch_size, places % epoch_size
 

@@ -66,7 +66,7 @@ class Examples:
             pad=require_id(store, "[PAD]", tokenizer.pad_id),
         )
         mask_id = require_id(store, "[MASK]", tokenizer.mask_id)
-        self._masking = Masking(options.mask_share, options.count_predictions(), mask_id, store.manifest.vocab_size)
+        self.masking = Masking(options.mask_share, options.count_predictions(), mask_id, store.manifest.vocab_size)
         kind = PairedSegments if options.objective == "mlm+nsp" else PackedSegments
         self._segments: Segments = kind(store, options, specials)
 
@@ -105,7 +105,7 @@ class Examples:
         places = np.where(layout.is_text, layout.places, 0)
         ids = np.where(layout.is_text, self.store.tokens[places].astype(np.int64), layout.specials)
         word_starts = self.store.begins_word(places) if self.options.whole_words else None
-        corrupted, labels = mask_tokens(ids, layout.is_text, word_starts, layout.lengths, keys, self._masking)
+        corrupted, labels = mask_tokens(ids, layout.is_text, word_starts, layout.lengths, keys, self.masking)
         width = ids.shape[1]
         padded = bool((layout.lengths < width).any())
         return Batch(

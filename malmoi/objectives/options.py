@@ -10,6 +10,9 @@ from cyclopts import Parameter
 
 from malmoi.errors import MalmoiError
 
+# No model and no run comes near it, and the arithmetic of numpy holds it.
+_MOST = 1 << 30
+
 Objective = Literal["mlm+nsp", "mlm"]
 
 
@@ -36,6 +39,9 @@ class ExampleOptions:
     def __post_init__(self) -> None:
         if self.seq_len < 8:
             raise MalmoiError(f"--seq-len {self.seq_len}: a sequence needs at least 8 positions.")
+        for name in ("seq_len", "max_predictions", "duplicates"):
+            if (getattr(self, name) or 0) > _MOST:
+                raise MalmoiError(f"--{name.replace('_', '-')} {getattr(self, name)}: give at most {_MOST:,}.")
         if not 0 < self.mask_share < 1:
             raise MalmoiError(f"--mask-share {self.mask_share}: give a share between 0 and 1, such as 0.15.")
         if not 0 <= self.short_share <= 1:

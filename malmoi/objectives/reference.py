@@ -2,8 +2,9 @@
 
 `objectives/pairs.py` and `masking.py` draw from the same distributions but by arrays, so their examples differ one by
 one. This is the builder as it was published, a loop over tokens that asks Python's generator the same questions in the
-same order, so that its output can be compared to the last token. It holds all examples in memory: for proof, not for
-training.
+same order, so that its output can be compared to the last token. So it also passes over words larger than what
+is to be predicted, which `masking.py` takes apart where nothing else is left. It holds all examples in memory: for
+proof, not for training.
 """
 
 from __future__ import annotations

@@ -62,6 +62,24 @@ def score_answers_or_none(
     return scores
 
 
+def find_best_thresholds(gold: Gold, predicted: Mapping[str, str], no_answer: Mapping[str, float]) -> dict[str, float]:
+    """The best scores that any threshold of `no_answer`, on whatever scale, gives; and those thresholds."""
+    exact, f1 = _raw_scores(gold, predicted)
+    # SQuAD's program takes shares, and 0 for the threshold at which nothing is answered.
+    nothing = min(0.0, min(no_answer.values(), default=0.0) - 1.0)
+    scores: dict[str, float] = {}
+    for name, raw in (("exact_match", exact), ("f1", f1)):
+        best, scores[f"best_{name}_threshold"] = _search(gold, predicted, raw, no_answer, nothing)
+        scores[f"best_{name}"] = best
+    return scores
+
+
+def matches_exactly(answers: Sequence[str], predicted: str) -> bool:
+    """Whether SQuAD counts the text as an exact match; no answers, or none but articles, are matched by no text."""
+    left = [answer for answer in answers if normalize_answer(answer)] or [""]
+    return bool(_best(_exact, left, predicted))
+
+
 def best_threshold(gold: Gold, predicted: Mapping[str, str], no_answer: Mapping[str, float]) -> tuple[float, float]:
     """The best F1 that SQuAD 2.0's search finds, and the threshold of `no_answer` that gives it."""
     _, f1 = _raw_scores(gold, predicted)
@@ -80,11 +98,15 @@ def _raw_scores(gold: Gold, predicted: Mapping[str, str]) -> tuple[dict[str, flo
 
 
 def _search(
-    gold: Gold, predicted: Mapping[str, str], raw: Mapping[str, float], no_answer: Mapping[str, float]
+    gold: Gold,
+    predicted: Mapping[str, str],
+    raw: Mapping[str, float],
+    no_answer: Mapping[str, float],
+    nothing: float = 0.0,
 ) -> tuple[float, float]:
     """Go from answering nothing to answering all, the surest first, and keep the place with the best sum."""
     total = best = float(sum(not answers for answers in gold.values()))
-    threshold = 0.0
+    threshold = nothing
     for id in sorted(no_answer, key=no_answer.__getitem__):
         if id not in raw:
             continue

@@ -5,25 +5,34 @@ B windows, T positions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import tokenizers
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from malmoi.blocks.heads import Head
+from malmoi.errors import MalmoiError
 from malmoi.objectives.task import LossPart
-from malmoi.tasks.answer_metrics import score_answers, score_answers_or_none
+from malmoi.tasks.answer_metrics import (
+    find_best_thresholds,
+    matches_exactly,
+    score_answers,
+    score_answers_or_none,
+)
 from malmoi.tasks.encoding import TextEncoder
 from malmoi.tasks.examples import Question
 from malmoi.tasks.kind import Kind, Mistake
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.predictions import Reply
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
-from malmoi.tasks.spans import Window, find_answer, mark_answer
+from malmoi.tasks.spans import Window, find_answer, mark_answer, shrink_answer
 from malmoi.values import IGNORED
 
 _QUESTION_SHARE = 4  # a question takes at most this part of a sequence
@@ -53,23 +62,20 @@ class Answering(Kind[Question, Reply]):
             [(question, one.context) for question, one in zip(questions, examples, strict=True)]
         )
         windows, owners, notes, targets = [], [], [], []
+        shrunk = 0
         for owner, (encoding, example) in enumerate(zip(encodings, examples, strict=True)):
-            for window in (encoding, *encoding.overflowing):
-                places = np.array(
-                    [
-                        offsets if side == 1 and offsets[1] > offsets[0] else (-1, -1)
-                        for offsets, side in zip(window.offsets, window.sequence_ids, strict=True)
-                    ],
-                    np.int32,
-                )
-                windows.append([window])
-                owners.append(owner)
-                notes.append(places)
-                targets.append((0, 0))
-                if example.answers:
-                    answer = example.answers[0]
-                    targets[-1] = mark_answer(places, answer.start, answer.start + len(answer.text))
-        return lay_items(windows, owners, targets=np.array(targets, np.int64), notes=np.concatenate(notes))
+            own = [encoding, *encoding.overflowing]
+            places = [_find_places(window) for window in own]
+            answer = None
+            if example.answers:
+                answer = _find_answer(example, np.concatenate(places))
+                shrunk += answer[1] - answer[0] < len(example.answers[0].text)
+            windows += [[window] for window in own]
+            owners += [owner] * len(own)
+            notes += places
+            targets += [(0, 0) if answer is None else mark_answer(one, *answer) for one in places]
+        places_of_all = np.concatenate(notes)
+        return lay_items(windows, owners, targets=np.array(targets, np.int64), notes=places_of_all, shrunk=shrunk)
 
     def _cut(self, question: str, limit: int) -> str:
         offsets = self.tokenizer.encode(question, specials=False).offsets
@@ -106,19 +112,28 @@ class Answering(Kind[Question, Reply]):
         ]
 
     def measure(self, examples: Sequence[Question], predictions: Sequence[Reply]) -> dict[str, float]:
-        gold = {one.id: [answer.text for answer in one.answers or ()] for one in examples}
+        gold = _gather_gold(examples)
         found = {
-            example.id: "" if reply.answer is None else reply.answer.text
-            for example, reply in zip(examples, predictions, strict=True)
+            str(number): "" if reply.answer is None else reply.answer.text for number, reply in enumerate(predictions)
         }
         if any(one.impossible for one in examples):
             return score_answers_or_none(gold, found)
         return score_answers(gold, found)
 
+    def find_thresholds(self, examples: Sequence[Question], predictions: Sequence[Reply]) -> dict[str, float]:
+        if not any(one.impossible for one in examples):
+            return {}
+        best = {
+            str(number): reply.candidates[0].text if reply.candidates else ""
+            for number, reply in enumerate(predictions)
+        }
+        margins = {str(number): reply.margin for number, reply in enumerate(predictions)}
+        return find_best_thresholds(_gather_gold(examples), best, margins)
+
     def find_mistake(self, example: Question, prediction: Reply) -> Mistake | None:
         expected = [answer.text for answer in example.answers or ()]
         found = "no answer" if prediction.answer is None else prediction.answer.text
-        if found in (expected or ["no answer"]):
+        if matches_exactly(expected, "" if prediction.answer is None else found):
             return None
         score = prediction.no_answer_score if prediction.answer is None else prediction.answer.score
         return Mistake(example.question, expected[0] if expected else "no answer", found, score)
@@ -135,3 +150,42 @@ class Answering(Kind[Question, Reply]):
             "no_answer_score": prediction.no_answer_score,
             "candidates": candidates,
         }
+
+
+def take_threshold(head: Head | None, threshold: float | None) -> Head | None:
+    """The same head with another threshold for no answer, if one is asked for."""
+    if threshold is None:
+        return head
+    if head is None or head.shape != "span":
+        raise MalmoiError("--threshold is for a model that answers questions; leave it out.")
+    if not math.isfinite(threshold):
+        raise MalmoiError(f"--threshold {threshold}: give a number, such as 0.5 or -2.")
+    return replace(head, settings={**head.settings, "threshold": threshold})
+
+
+def _find_places(window: tokenizers.Encoding) -> NDArray[np.int32]:
+    """The characters of the context that each token of a window stands for, -1 where it stands for none. (T, 2)"""
+    places = np.array(window.offsets, np.int32)
+    of_context = np.array([side == 1 for side in window.sequence_ids]) & (places[:, 1] > places[:, 0])
+    places[~of_context] = -1
+    return places
+
+
+def _find_answer(question: Question, places: NDArray[np.int32]) -> tuple[int, int]:
+    """The characters of the answer to be learned, as far as tokens stand for them."""
+    assert question.answers
+    answer = question.answers[0]
+    found = shrink_answer(places, answer.start, answer.start + len(answer.text))
+    if found is None:
+        # The place of a question in SQuAD's form already names it.
+        name = "" if question.place.endswith(question.id) else f", question {question.id}"
+        raise MalmoiError(
+            f"{question.place}{name}: the answer {answer.text!r} holds nothing that the tokenizer makes a token of; "
+            "mend it or take the question out."
+        )
+    return found
+
+
+def _gather_gold(examples: Sequence[Question]) -> dict[str, list[str]]:
+    """The answers of each question by its number: two questions may have one id."""
+    return {str(number): [answer.text for answer in one.answers or ()] for number, one in enumerate(examples)}

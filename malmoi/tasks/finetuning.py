@@ -82,7 +82,10 @@ def prepare_finetuning(
             "Pairs without scores are learned by comparing all pairs of a batch with each other; leave --micro-batch "
             "out, and run one process."
         )
-    items = kind.encode(examples)
+    # Notes are for whoever interprets outputs.
+    items = replace(kind.encode_all(examples), notes=None)
+    if items.shrunk:
+        tell(f"{items.shrunk:,} answers begin or end in what is no token (a space, U+200B); those ends are left out.")
     pad_id = bundle.tokenizer.pad_id or 0
     batches = TaskBatches(items, options.batch_size, pad_id, options.seed, together=kind.compares_examples())
     training = options.plan(batches.steps_an_epoch, bundle.config.hidden_size)

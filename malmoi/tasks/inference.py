@@ -76,7 +76,7 @@ def predict(
     """A prediction for each example."""
     if not examples:
         return []
-    items = kind.encode(examples)
+    items = kind.encode_all(examples)
     return kind.interpret(examples, items, run_items(kind, model, items, device, precision, show))
 
 

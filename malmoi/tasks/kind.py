@@ -15,11 +15,13 @@ from torch import Tensor
 from malmoi.blocks.heads import Head
 from malmoi.objectives.task import LossPart, Task
 from malmoi.tasks.options import FinetuningOptions
-from malmoi.tasks.ragged import Items, TaskBatch
+from malmoi.tasks.ragged import Items, TaskBatch, join_items
 from malmoi.text.tokenizer import Tokenizer
 
 ExampleT = TypeVar("ExampleT")
 PredictionT = TypeVar("PredictionT")
+
+_BLOCK = 512  # examples that are encoded at a time
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,14 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
     def encode(self, examples: Sequence[ExampleT]) -> Items:
         """Items with targets where the examples have answers."""
 
+    def encode_all(self, examples: Sequence[ExampleT]) -> Items:
+        """The same for any number of examples: what the tokenizer says of each takes many times the room of its ids, so
+        it is asked a block at a time."""
+        blocks = [examples[begin : begin + _BLOCK] for begin in range(0, len(examples), _BLOCK)]
+        if len(blocks) < 2:
+            return self.encode(examples)
+        return join_items([self.encode(block) for block in blocks], [len(block) for block in blocks])
+
     @abstractmethod
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]: ...
 
@@ -67,6 +77,10 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
 
     @abstractmethod
     def measure(self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]) -> dict[str, float]: ...
+
+    def find_thresholds(self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]) -> dict[str, float]:
+        """What another threshold would give, for tasks that have one."""
+        return {}
 
     @abstractmethod
     def find_mistake(self, example: ExampleT, prediction: PredictionT) -> Mistake | None: ...

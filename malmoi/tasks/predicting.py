@@ -48,6 +48,7 @@ def _open_records(opened: OpenedTask, columns: Columns, source: Files, out: Path
         "model": identify_model(opened.folder, find_weights(opened.folder)),
         "task": opened.task,
         "seq_len": opened.kind.seq_len,
+        "settings": {} if opened.kind.head is None else dict(opened.kind.head.settings),
         "columns": asdict(columns),
         "files": [one.identify() for one in source.sources],
     }

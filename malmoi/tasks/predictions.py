@@ -59,11 +59,13 @@ class FoundSpan:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a question, None where the context seems not to hold it, and the best candidates."""
+    """The answer to a question, None where the context seems not to hold it, and the best candidates. `margin` is how
+    much better no answer is than the best candidate: what --threshold is compared with."""
 
     answer: FoundSpan | None
     candidates: tuple[FoundSpan, ...]
     no_answer_score: float
+    margin: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

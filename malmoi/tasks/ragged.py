@@ -33,6 +33,7 @@ class Items:
     targets: NDArray[Any] | None = None  # (N, …)
     token_targets: NDArray[np.int64] | None = None  # (K,)
     notes: NDArray[np.int32] | None = None  # (K, …)
+    shrunk: int = 0  # answers of which the ends were no tokens, and were left out
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -67,7 +68,7 @@ class TaskBatch:
         return len(self.input_ids)
 
 
-def lay_items(sequences: Sequence[Sequence[Any]], owners: Sequence[int], **others: NDArray[Any]) -> Items:
+def lay_items(sequences: Sequence[Sequence[Any]], owners: Sequence[int], **others: Any) -> Items:
     """Items from the encodings (`ids`, `type_ids`) of their sequences."""
     rows = [one for item in sequences for one in item]
     ids = [one.ids for one in rows]
@@ -79,6 +80,34 @@ def lay_items(sequences: Sequence[Sequence[Any]], owners: Sequence[int], **other
         rows=np.concatenate(([0], np.cumsum([len(item) for item in sequences], dtype=np.int64))),
         owners=np.asarray(owners, np.int64),
         **others,
+    )
+
+
+def join_items(parts: Sequence[Items], examples: Sequence[int]) -> Items:
+    """Items of several blocks of so many examples each, one after the other."""
+
+    def join(name: str) -> NDArray[Any] | None:
+        arrays = [getattr(part, name) for part in parts]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    def chain(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Bounds that begin with 0 each, made to go on where the ones before end."""
+        shifts = np.cumsum([0, *(array[-1] for array in arrays[:-1])])
+        return np.concatenate([[0], *(array[1:] + shift for array, shift in zip(arrays, shifts, strict=True))])
+
+    firsts = np.cumsum([0, *examples[:-1]])
+    ids, types = join("ids"), join("types")
+    assert ids is not None and types is not None
+    return Items(
+        ids=ids,
+        types=types,
+        starts=chain([part.starts for part in parts]),
+        rows=chain([part.rows for part in parts]),
+        owners=np.concatenate([part.owners + first for part, first in zip(parts, firsts, strict=True)]),
+        targets=join("targets"),
+        token_targets=join("token_targets"),
+        notes=join("notes"),
+        shrunk=sum(part.shrunk for part in parts),
     )
 
 

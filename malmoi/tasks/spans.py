@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from malmoi.tasks.predictions import FoundSpan, Reply
 
-_ENDS_TRIED = 20
 _CANDIDATES = 5
 
 
@@ -24,7 +23,7 @@ class Window:
 
 def find_answer(context: str, windows: Iterable[Window], longest: int, threshold: float | None) -> Reply:
     """The best span over all windows, or none where that scores better by more than the threshold; with the threshold
-    None there always is an answer."""
+    None there always is an answer, unless the context has no token at all."""
     scored: dict[tuple[int, int], float] = {}
     nothing = np.inf
     for window in windows:
@@ -43,18 +42,39 @@ def find_answer(context: str, windows: Iterable[Window], longest: int, threshold
         for ((start, end), _), share in zip(best, shares, strict=False)
     )
     no_answer = 0.0 if threshold is None else float(shares[-1])
-    is_none = threshold is not None and nothing - best[0][1] > threshold
-    return Reply(None if is_none else found[0], found, no_answer)
+    margin = nothing - best[0][1]
+    is_none = threshold is not None and margin > threshold
+    return Reply(None if is_none else found[0], found, no_answer, margin)
 
 
-def _score_spans(window: Window, longest: int) -> Iterable[tuple[tuple[int, int], float]]:
-    inside = np.flatnonzero(window.places[:, 0] >= 0)
-    starts, ends = (inside[np.argsort(-window.logits[inside, side], kind="stable")][:_ENDS_TRIED] for side in (0, 1))
-    for first in starts:
-        for last in ends:
-            if first <= last < first + longest:
-                span = int(window.places[first, 0]), int(window.places[last, 1])
-                yield span, float(window.logits[first, 0] + window.logits[last, 1])
+def _score_spans(window: Window, longest: int) -> Iterator[tuple[tuple[int, int], float]]:
+    """The best spans of characters in a window, the best first, among all of at most so many tokens."""
+    inside = window.places[:, 0] >= 0
+    count = len(inside)
+    starts = np.where(inside, window.logits[:, 0], -np.inf)
+    ends = np.where(inside, window.logits[:, 1], -np.inf)
+    last = np.arange(count)[:, None] + np.arange(min(longest, count))  # (T, longest)
+    scores = starts[:, None] + np.where(last < count, ends[np.minimum(last, count - 1)], -np.inf)
+    found: set[tuple[int, int]] = set()
+    for place in np.argsort(-scores, axis=None, kind="stable"):
+        first, length = divmod(int(place), scores.shape[1])
+        score = float(scores[first, length])
+        if score == -np.inf or len(found) == _CANDIDATES:
+            return
+        # Several tokens may stand for the same characters.
+        span = int(window.places[first, 0]), int(window.places[first + length, 1])
+        if span not in found:
+            found.add(span)
+            yield span, score
+
+
+def shrink_answer(places: NDArray[np.int32], start: int, end: int) -> tuple[int, int] | None:
+    """The part of the characters from start to end that tokens stand for: without a space or a U+200B at its ends. None
+    where nothing remains. `places` are those of all windows."""
+    touched = places[(places[:, 0] >= 0) & (places[:, 0] < end) & (places[:, 1] > start)]
+    if not len(touched):
+        return None
+    return max(start, int(touched[:, 0].min())), min(end, int(touched[:, 1].max()))
 
 
 def mark_answer(places: NDArray[np.int32], start: int, end: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import torch
 
 from malmoi.checkpoint.bundle import Bundle, load_bundle
 from malmoi.errors import MalmoiError
+from malmoi.tasks.answering import take_threshold
 from malmoi.tasks.columns import TASK_NAMES, TaskName
 from malmoi.tasks.embedding import Contrast, Embedding
 from malmoi.tasks.examples import Choice, Classified, Question, Scored
@@ -43,10 +44,13 @@ class OpenedTask:
         return self.kind
 
 
-def open_task(folder: Path, task: TaskName | None, seq_len: int | None, device: str | None) -> OpenedTask:
+def open_task(
+    folder: Path, task: TaskName | None, seq_len: int | None, device: str | None, threshold: float | None = None
+) -> OpenedTask:
     """The model in a folder, for its own task, for another one of that shape, or for comparing vectors."""
     keep_buffers()
     bundle = load_bundle(folder)
+    bundle.head = take_threshold(bundle.head, threshold)
     chosen = choose_device(device)
     bundle.model.to(chosen)
     if task == "embed":
@@ -77,10 +81,12 @@ def tag_texts(bundle: Bundle, texts: Sequence[str]) -> list[Tagging]:
     return _answer(bundle, kind, kind.take_texts(texts))
 
 
-def answer_question(bundle: Bundle, question: str, context: str) -> Reply:
+def answer_question(bundle: Bundle, question: str, context: str, threshold: float | None = None) -> Reply:
     """The piece of the context that answers the question."""
     example = Question("", question, context, None, False, "")
-    [reply] = _answer(bundle, open_kind(bundle, ("answer",)), [example])
+    kind = open_kind(bundle, ("answer",))
+    kind.head = take_threshold(kind.head, threshold)
+    [reply] = _answer(bundle, kind, [example])
     return cast(Reply, reply)
 
 

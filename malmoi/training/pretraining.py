@@ -20,7 +20,9 @@ from malmoi.data.holdout import split_store
 from malmoi.data.store import ARRAY_FILES, Store
 from malmoi.errors import MalmoiError
 from malmoi.objectives.baseline import measure_unigram_loss
+from malmoi.objectives.examples import Examples
 from malmoi.objectives.options import ExampleOptions
+from malmoi.objectives.statistics import doubt_share, measure_examples
 from malmoi.objectives.task import Objective
 from malmoi.training.course import Course
 from malmoi.training.distributed import World
@@ -47,6 +49,7 @@ from malmoi.training.sharding import is_sharded
 # Masks of an evaluation are the same every time, and not those of any training step.
 _EVALUATION_SEED = 2**62
 _FILLS = 8
+_MEASURED = 200  # examples, for a warning about them
 # What may differ when a run goes on: held-out documents judge it, and change nothing; steps can be added.
 _FREE = frozenset(f"training.{name}" for name in (*FREE, "steps", "minutes", "eval_every", "eval_batches"))
 
@@ -73,6 +76,15 @@ class PretrainingBatches(BatchSource[Any]):
             f"malmoi inspect {examples.store.folder} --step {number} --batch-size {training.batch_size} "
             f"--show {training.batch_size} --eval-share {training.eval_share} {examples.options.spell()}"
         )
+
+    def doubt(self) -> Iterator[str]:
+        """What looks wrong with the examples, before anything is trained on them."""
+        for made in (self._short, self._long):
+            if isinstance(made, Examples):
+                statistics = measure_examples(made, _MEASURED, self._course.at(0).batch_size)
+                sentence = doubt_share(statistics, made.options)
+                if sentence is not None:
+                    yield sentence
 
     def _choose(self, step: int) -> tuple[Any, int]:
         """The examples that a step is of, and its number among them."""
@@ -104,6 +116,8 @@ def pretrain(
         if kept:
             tell(f"--objective {examples.objective} does not train {_name(kept, bundle)}: kept as in {model_name}.")
         batches = PretrainingBatches(objective, learned, examples, run.course)
+        for doubt in batches.doubt():
+            tell(doubt)
         model = place_model(bundle.model, training, world)
         if run.awaits_trial:
             run.fit_minutes(time_step(model, batches, objective.task, training, world), tell)

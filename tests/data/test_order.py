@@ -3,6 +3,7 @@ import pytest
 
 from malmoi.data.order import find_places, shuffle_epoch, shuffle_places
 from malmoi.data.randomness import draw_key
+from malmoi.errors import MalmoiError
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 64, 65, 1000, 4097])
@@ -31,6 +32,11 @@ def test_an_epoch_shows_every_place_once_and_the_next_in_another_order():
     first, second = shuffle_epoch(3, 0, places[:50], 50), shuffle_epoch(3, 1, places[50:], 50)
     assert sorted(first) == sorted(second) == list(range(50))
     assert first.tolist() != second.tolist()
+
+
+def test_steps_beyond_the_numbers_are_refused():
+    with pytest.raises(MalmoiError, match="--step 9223372036854775807, --batch-size 32: no run comes so far"):
+        find_places(step=2**63 - 1, batch_size=32, epoch_size=50, positions=np.arange(32))
 
 
 def test_any_step_is_found_directly_and_in_any_division_of_the_batch():

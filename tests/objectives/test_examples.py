@@ -1,5 +1,7 @@
+import hashlib
 import subprocess
 import sys
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from malmoi.errors import MalmoiError
 from malmoi.objectives.examples import Examples
 from malmoi.objectives.options import ExampleOptions
 from malmoi.objectives.pairs import walk_documents
-from malmoi.objectives.statistics import measure_examples
+from malmoi.objectives.statistics import doubt_share, measure_examples
 from malmoi.values import IGNORED
 
 ALL_OPTIONS = [
@@ -20,6 +22,13 @@ ALL_OPTIONS = [
     ExampleOptions(seq_len=64, objective="mlm"),
     ExampleOptions(seq_len=64, objective="mlm", whole_words=True, duplicates=2),
 ]
+
+GOLDEN = {
+    "mlm False": "51f02c9900cf4808",
+    "mlm True": "d43f71b9c77fbcc2",
+    "mlm+nsp False": "9bf2044bb5651cd9",
+    "mlm+nsp True": "b1b83e5a853bfa04",
+}
 
 
 def same(first, second):
@@ -62,8 +71,6 @@ def test_a_batch_is_the_same_in_another_process(english_store):
         for _ in range(2)
     }
     batch = Examples(english_store, ExampleOptions(seed=5)).batch(321, 8)
-    import hashlib
-
     assert digests == {hashlib.sha256(batch.input_ids.tobytes() + batch.labels.tobytes()).hexdigest() + "\n"}
 
 
@@ -174,6 +181,59 @@ def test_statistics_of_ten_thousand_examples(request, name, whole_words, real_st
     assert statistics.selected_at_specials == 0
 
 
+def digest(examples):
+    made = [examples.batch(step, 16) for step in (0, 1000)]
+    return hashlib.sha256(b"".join(one.input_ids.tobytes() + one.labels.tobytes() for one in made)).hexdigest()[:16]
+
+
+def test_what_a_seed_means_never_changes(make_store):
+    """The numbers are those of the first version that had whole words."""
+    words = [f"{first}{second}" for first in ("ba", "ko", "li", "mu") for second in ("n", "rat", "so", "tep")]
+    random = Random(0)
+    documents = ["\n".join(" ".join(random.choices(words, k=7)) for _ in range(20)) for _ in range(30)]
+    store = make_store(documents, vocab_size=40, sentences="lines")
+    assert {
+        f"{objective} {whole_words}": digest(
+            Examples(store, ExampleOptions(objective=objective, whole_words=whole_words, seq_len=64))
+        )
+        for objective in ("mlm+nsp", "mlm")
+        for whole_words in (False, True)
+    } == GOLDEN
+
+
+def clauses(count=60):
+    """Text of long clauses without a space in them, as in Thai."""
+    random = Random(0)
+    return ["ก" + "".join(random.choice("กขคงจชซญดต") for _ in range(3000)) for _ in range(count)]
+
+
+def test_text_without_spaces_is_predicted_all_the_same(make_store):
+    store = make_store(clauses(), kind="unigram", vocab_size=100)
+    examples = Examples(store, ExampleOptions(whole_words=True, objective="mlm"))
+    statistics = measure_examples(examples, 200, 32)
+    assert statistics.without_predictions == 0 and abs(statistics.selected - 0.15) < 0.005
+    assert doubt_share(statistics, examples.options) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"whole_words": True}, "leave out --whole-words"),
+        ({"max_predictions": 3}, "--max-predictions 3 allows no more"),
+    ],
+)
+def test_a_share_that_is_off_is_said(make_store, options, says):
+    # Of words with 10 to 19 pieces one is to be predicted in a sequence: never a second.
+    random = Random(0)
+    words = ["".join(random.choices("abcdefghij", k=22)) for _ in range(3000)]
+    store = make_store([" ".join(words)], kind="unigram", vocab_size=60)
+    examples = Examples(store, ExampleOptions(objective="mlm", **options))
+    statistics = measure_examples(examples, 64, 32)
+    sentence = doubt_share(statistics, examples.options)
+    assert sentence is not None and says in sentence and f"{statistics.selected:.1%}" in sentence, statistics
+    assert doubt_share(measure_examples(Examples(store, ExampleOptions()), 64, 32), ExampleOptions()) is None
+
+
 @pytest.mark.parametrize("options", [{}, {"objective": "mlm"}])
 def test_whole_words_are_always_whole(english_store, options):
     """Checked without the store's word bits: a piece that begins with ## shares the fate of the one before it."""
@@ -201,6 +261,9 @@ def test_whole_words_are_always_whole(english_store, options):
         ({"max_predictions": 0}, "--max-predictions 0"),
         ({"duplicates": 0}, "--duplicates 0"),
         ({"seed": -1}, "--seed -1"),
+        ({"seq_len": 10**20}, "--seq-len 1"),
+        ({"max_predictions": 10**20}, "--max-predictions 1"),
+        ({"duplicates": 10**20}, "--duplicates 1"),
     ],
 )
 def test_impossible_options_are_refused(options, says):

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -102,3 +104,45 @@ def test_a_word_larger_than_the_budget_is_passed_over():
     words = np.array([[0, 0, 0, 0, 0, -1]])
     assert not choose_words(words, np.array([2]), draw_key(0, np.array([0]))).any()
     assert not choose_words(np.full((1, 4), -1), np.array([2]), draw_key(0, np.array([0]))).any()
+
+
+def starts_of(*sizes, width=128):
+    """Words of these sizes, one after the other from the second position on."""
+    starts = np.zeros((1, width), dtype=bool)
+    starts[0, 1 + np.concatenate([[0], np.cumsum(sizes)[:-1]])] = True
+    return starts
+
+
+@pytest.mark.parametrize("sizes", [(126,), (60, 66), (5, 60, 61), (30, 4, 92)])
+def test_words_too_large_are_taken_apart_where_the_others_cannot_fill_the_budget(sizes):
+    """As in Thai, where a word is what stands between two spaces."""
+    rows = 3000
+    _, _, labels = mask([128] * rows, np.repeat(starts_of(*sizes), rows, axis=0))
+    chosen = labels != IGNORED
+    assert chosen.any(axis=1).all() and abs(chosen.mean() - 0.15) < 0.005
+    bounds = 1 + np.concatenate([[0], np.cumsum(sizes)])
+    for begin, end in pairwise(bounds.tolist()):
+        together = chosen[:, begin:end].all(axis=1) == chosen[:, begin:end].any(axis=1)
+        assert together.all() == (end - begin <= 19)  # what fits stays whole
+
+
+def test_a_large_word_stays_whole_where_others_fill_the_budget():
+    sizes = (80, *[2] * 23)
+    _, _, labels = mask([128] * 500, np.repeat(starts_of(*sizes), 500, axis=0))
+    chosen = labels != IGNORED
+    assert not chosen[:, 1:81].any() and (chosen.sum(axis=1) == 18).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 19), min_size=10, max_size=40), st.integers(0, 2**32))
+def test_where_words_fit_nothing_is_taken_apart(sizes, seed):
+    sizes = [size for number, size in enumerate(sizes) if sum(sizes[: number + 1]) <= 126]
+    sizes[-1] += max(0, 126 - sum(sizes)) if 126 - sum(sizes) + sizes[-1] <= 19 else 0
+    starts = starts_of(*sizes)
+    rows, maskable, _ = make_rows([sum(sizes) + 2])
+    keys = draw_key(seed, np.array([0]))
+    _, labels = mask_tokens(rows, maskable, starts, np.array([128]), keys, MASKING)
+    words = np.where(maskable, np.cumsum(starts, axis=1) - 1, -1)
+    expected = choose_words(words, np.array([19]), draw_key(0, keys, 0))
+    if sum(sizes) >= 19:
+        assert ((labels != IGNORED) == expected).all()

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import malmoi.objectives.pairs as pairs_module
 from malmoi.objectives.options import ExampleOptions
-from malmoi.objectives.pairs import Pairs, truncate_pairs, walk_documents
+from malmoi.objectives.pairs import Pairs, join_pairs, truncate_pairs, walk_documents
 from malmoi.objectives.reference import ReferenceBuilder, read_documents
 
 MAX = 61
@@ -89,6 +90,51 @@ def test_pairs_have_the_statistics_of_the_published_builder(request, store_name)
     assert abs(lengths.mean() - theirs.mean()) < error * theirs.std()
     assert abs((lengths == MAX).mean() - (theirs == MAX).mean()) < error
     assert ours_a.min() >= 1
+
+
+def cumulate(lengths, most):
+    """The share of segments that are no longer than 0, 1, 2 … tokens."""
+    return np.bincount(lengths, minlength=most + 1).cumsum() / len(lengths)
+
+
+@pytest.mark.parametrize("short_share", [0.0, 1.0])
+def test_segments_are_as_long_as_the_published_builder_makes_them(korean_store, short_share):
+    """A and B, each by itself, of true pairs and of random ones; the targets full, or all of them short."""
+    options = ExampleOptions(seq_len=MAX + 3, short_share=short_share)
+    walks = 30
+    instances = ReferenceBuilder(["a"], options, Random(0)).build(read_documents(korean_store), walks)
+    theirs_b = np.array([sum(one.segment_ids) - 1 for one in instances])
+    theirs_a = np.array([len(one.tokens) - 3 for one in instances]) - theirs_b
+    theirs_random = np.array([one.is_random_next for one in instances])
+    made = [walk_documents(korean_store, 0, walk, max_tokens=MAX, short_share=short_share) for walk in range(walks)]
+    ours = join_pairs([truncate_pairs(pairs, MAX, 0, walk, np.arange(len(pairs))) for walk, pairs in enumerate(made)])
+    for is_random in (False, True):
+        chosen, expected = ours.is_random == is_random, theirs_random == is_random
+        assert min(chosen.sum(), expected.sum()) > 4000
+        for found, published in ((ours.a_length, theirs_a), (ours.b_length, theirs_b)):
+            difference = cumulate(found[chosen], MAX) - cumulate(published[expected], MAX)
+            assert abs(difference).max() < 0.02
+
+
+def test_a_document_walked_by_itself_has_the_pairs_it_has_among_others(english_store, monkeypatch):
+    def walk(few, sentences):
+        monkeypatch.setattr(pairs_module, "_FEW_DOCUMENTS", few)
+        monkeypatch.setattr(pairs_module, "_SENTENCES_AT_ONCE", sentences)
+        return walk_documents(english_store, seed=3, walk=1, max_tokens=20, short_share=0.3)
+
+    in_step = walk(0, 1)
+    for few, sentences in ((10**6, 7), (10**6, 10**6), (20, 7)):
+        for found, expected in zip(*(vars(one).values() for one in (walk(few, sentences), in_step)), strict=True):
+            assert found.dtype == expected.dtype and (found == expected).all()
+
+
+def test_one_long_document_is_walked_in_a_few_array_operations(make_store, monkeypatch):
+    store = make_store(["\n".join(["word"] * 20_000)], vocab_size=50, sentences="lines")
+    calls = []
+    fill = pairs_module._fill
+    monkeypatch.setattr(pairs_module, "_fill", lambda *parts: calls.append(1) or fill(*parts))
+    assert len(walk_documents(store, 0, 0, max_tokens=5, short_share=0.1)) > 3000
+    assert len(calls) < 10
 
 
 def test_about_a_tenth_of_the_documents_aim_short(make_store):

@@ -8,7 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
+from malmoi.tasks.answer_metrics import find_best_thresholds
+from malmoi.tasks.answering import Answering
+from malmoi.tasks.examples import Answer, Question
 from malmoi.tasks.metrics import best_threshold, normalize_answer, score_answers, score_answers_or_none
+from malmoi.tasks.predictions import FoundSpan, Reply
 
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
@@ -121,6 +125,54 @@ def search(gold, predicted, raw, sureness):
 
 def same(one, two):
     return (math.isnan(one) and math.isnan(two)) or one == approx(two)
+
+
+@given(questions, st.lists(st.floats(-9, 9).map(lambda one: round(one, 3)), min_size=12, max_size=12, unique=True))
+def test_the_best_threshold_gives_the_best_scores(given, margins):
+    """Also where all margins are below 0, or nothing should be answered."""
+    gold = {str(number): one[0] for number, one in enumerate(given)}
+    predicted = {str(number): one[1] or "cat" for number, one in enumerate(given)}
+    sureness = {str(number): margin for number, margin in zip(range(len(given)), margins, strict=False)}
+    ours = find_best_thresholds(gold, predicted, sureness)
+    for name in ("exact_match", "f1"):
+        # Every threshold there can be, by SQuAD's own rule.
+        tried = [score_answers_or_none(gold, predicted, sureness, at)[name] for at in (-10, *sureness.values())]
+        at = ours[f"best_{name}_threshold"]
+        assert ours[f"best_{name}"] == approx(max(tried))
+        assert score_answers_or_none(gold, predicted, sureness, at)[name] == approx(max(tried))
+
+
+def ask(id, answer, *, impossible=False):
+    return Question(id, "?", "Paris is the capital", () if impossible else (Answer(answer, 0),), impossible, "here")
+
+
+def reply(text, *, none=False, margin=-1.0):
+    span = FoundSpan(text, 0, len(text), 0.9)
+    return Reply(None if none else span, (span,), 0.1, margin)
+
+
+def test_questions_of_one_id_are_scored_each():
+    kind = Answering(None, None, 64)
+    figures = kind.measure([ask("same", "Paris"), ask("same", "capital")], [reply("Paris"), reply("Paris")])
+    assert figures == {"exact_match": 0.5, "f1": 0.5}
+
+
+def test_the_thresholds_of_evaluate_are_those_of_the_candidates():
+    kind = Answering(None, None, 64)
+    asked = [ask("a", "Paris"), ask("b", "", impossible=True)]
+    # The model says "no answer" to both, by more or by less.
+    found = kind.find_thresholds(asked, [reply("Paris", none=True, margin=1.5), reply("is", none=True, margin=4.0)])
+    assert found == {"best_exact_match": 1, "best_exact_match_threshold": 1.5, "best_f1": 1, "best_f1_threshold": 1.5}
+    assert kind.find_thresholds(asked[:1], [reply("Paris")]) == {}
+
+
+def test_exact_matches_are_no_mistakes():
+    kind = Answering(None, None, 64)
+    assert kind.find_mistake(ask("a", "The Paris."), reply("paris")) is None
+    assert kind.find_mistake(ask("a", "Paris"), reply("Paris is")).predicted == "Paris is"
+    assert kind.find_mistake(ask("a", "Paris"), reply("Paris", none=True)).predicted == "no answer"
+    assert kind.find_mistake(ask("a", "", impossible=True), reply("Paris", none=True)) is None
+    assert kind.find_mistake(ask("a", "", impossible=True), reply("Paris")).expected == "no answer"
 
 
 def test_nothing_at_all():

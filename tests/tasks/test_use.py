@@ -5,6 +5,7 @@ import toys
 from toys import ALONE, prepare, run
 
 import malmoi
+from malmoi.tasks.answering import take_threshold
 from malmoi.tasks.examples import Question, Tagged
 from malmoi.tasks.inference import predict, predict_blocks
 from malmoi.tasks.kinds import find_task, open_kind
@@ -93,6 +94,19 @@ def test_no_answer(trained):
     model = trained("answer or not")
     assert model.answer("어디에서 그랬나요?", "할머니가 노래를 친구가 사진을 편지를 들었다.").answer is None
     assert model.answer("어디에서 그랬나요?", "할머니가 노래를 한강 편지를 들었다.").answer.text == "한강"
+
+
+def test_another_threshold(trained):
+    model = trained("answer or not")
+    question, context = "어디에서 그랬나요?", "할머니가 노래를 한강 편지를 들었다."
+    margin = model.answer(question, context).margin
+    assert model.answer(question, context, threshold=margin).answer.text == "한강"
+    assert model.answer(question, context, threshold=margin - 1).answer is None
+    assert model.answer(question, context).answer is not None  # as trained again
+    with pytest.raises(malmoi.MalmoiError, match="--threshold nan"):
+        model.answer(question, context, threshold=float("nan"))
+    with pytest.raises(malmoi.MalmoiError, match="for a model that answers questions"):
+        take_threshold(trained("classify").head, 1.0)
 
 
 def test_windows_hold_every_answer(trained):
