@@ -156,7 +156,7 @@ def _fit_head(
     tell: Callable[[str], None],
 ) -> Kind[Any, Any]:
     head = chosen.make_head(examples, options)
-    seq_len = find_seq_len(bundle, chosen, options.seq_len)
+    seq_len = find_seq_len(bundle, task, options.seq_len)
     if head is None:
         if bundle.head is not None:
             bundle.change_head(None, options.seed)

@@ -72,13 +72,15 @@ def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = N
             f"The model has no head for {' or '.join(tasks)} ({has}); make one with: malmoi finetune {tasks[0]}."
         )
     kind = MultiLabelling if head.problem == "multi_label_classification" else _KINDS[task]
-    return kind(bundle.tokenizer, head, find_seq_len(bundle, kind, seq_len))
+    return kind(bundle.tokenizer, head, find_seq_len(bundle, task, seq_len))
 
 
-def find_seq_len(bundle: Bundle, kind: type[Kind[Any, Any]], asked: int | None) -> int:
-    """The longest sequence: as asked, as it was trained with, or the usual one, as far as the model has positions."""
+def find_seq_len(bundle: Bundle, task: TaskName, asked: int | None) -> int:
+    """The longest sequence: as asked, as it was trained with for this task (another one's says nothing for it), or the
+    usual one, as far as the model has positions."""
     limit = int(bundle.config.max_position_embeddings)
     if asked is not None and asked > limit:
         raise MalmoiError(f"--seq-len {asked}: the model has {limit} positions; choose at most that many.")
-    trained = None if bundle.head is None else bundle.head.settings.get("seq_len")
-    return asked or min(limit, trained if isinstance(trained, int) else kind.default_seq_len)
+    own = bundle.head if find_task(bundle.head) == task else None
+    trained = None if own is None else own.settings.get("seq_len")
+    return asked or min(limit, trained if isinstance(trained, int) else _KINDS[task].default_seq_len)

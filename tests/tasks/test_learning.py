@@ -160,6 +160,17 @@ def test_rare_labels_count_more_when_balanced():
     }
 
 
+def test_the_length_of_another_task_is_not_taken_over(tmp_path):
+    run(prepare("classify", epochs=1, seq_len=16), tmp_path / "run")
+
+    def again(name):
+        return prepare(name, bundle=load_bundle(tmp_path / "run" / "model"), count=16).kind.seq_len
+
+    limit = toys.make_bundle().config.max_position_embeddings
+    assert again("classify") == 16
+    assert {again(name) for name in ("pair", "tag", "answer", "embed")} == {limit}
+
+
 def test_a_head_for_the_same_labels_is_kept_and_another_made_fresh(tmp_path):
     told = []
     prepared = prepare("classify", told=told, epochs=1)
