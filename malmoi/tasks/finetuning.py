@@ -170,9 +170,12 @@ def _fit_head(
         raise MalmoiError(f"{bundle.system} is not made for the task {task}.")
     head = replace(head, task=task, settings={**head.settings, "seq_len": seq_len})
     bundle.change_head(head, options.seed)
-    if "task_head" in bundle.absent:
+    is_fresh = "task_head" in bundle.absent
+    if is_fresh:
         tell(f"the model has no head for {task} on these examples; it starts from fresh weights.")
-    return chosen(bundle.tokenizer, head, seq_len)
+    kind = chosen(bundle.tokenizer, head, seq_len)
+    kind.start(bundle.model, examples, is_fresh=is_fresh)
+    return kind
 
 
 def _freeze(bundle: Bundle, kind: Kind[Any, Any], options: FinetuningOptions) -> None:
@@ -202,6 +205,7 @@ def _share_rates(bundle: Bundle, options: FinetuningOptions) -> Callable[[str], 
 def _finish(run: Finetuning, out: Path, world: World, ending: Ending, kept: int) -> None:
     """Write `out/model`, which is the model after `kept` steps, and `out/report.html`."""
     kind, bundle, log = run.kind, run.bundle, read_log(out)
+    kind.finish(bundle.model)
     facts = ending.describe() | {
         "task": run.task,
         "learned from": f"{run.description['data']['count']:,} examples",

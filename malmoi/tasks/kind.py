@@ -48,6 +48,12 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
     def make_head(cls, examples: Sequence[ExampleT], options: FinetuningOptions) -> Head | None:
         """The head for what these examples ask; None for a task on the encoder alone."""
 
+    def start(self, model: Any, examples: Sequence[ExampleT], *, is_fresh: bool) -> None:
+        """Prepare a model for learning from these examples; `is_fresh`: its head has learned nothing yet."""
+
+    def finish(self, model: Any) -> None:
+        """Make of a model that has learned one whose outputs are answers as they stand."""
+
     @abstractmethod
     def encode(self, examples: Sequence[ExampleT]) -> Items:
         """Items with targets where the examples have answers."""
