@@ -69,6 +69,8 @@ def prepare_finetuning(
     """Fit the model with its head and encode the examples. Whatever is wrong is said here, before a run begins."""
     require_trainable(examples)
     chosen = choose_kind(task, examples, multi_label=multi_label)
+    if chosen.guess:
+        tell(chosen.guess)
     if options.metric not in (None, *chosen.metrics):
         raise MalmoiError(f"--metric {options.metric}: the figures of {task} are {', '.join(chosen.metrics)}.")
     if (options.metric is not None or options.patience is not None) and not dev:

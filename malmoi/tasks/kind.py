@@ -39,6 +39,8 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
     metric: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
     default_seq_len: ClassVar[int] = 128
+    # What was guessed of the examples, to be said before a run begins.
+    guess: ClassVar[str] = ""
 
     def __init__(self, tokenizer: Tokenizer, head: Head | None, seq_len: int) -> None:
         self.tokenizer, self.head, self.seq_len = tokenizer, head, seq_len

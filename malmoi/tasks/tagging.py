@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +21,10 @@ from torch.nn import functional
 from malmoi.blocks.heads import Head
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.encoding import TextEncoder
-from malmoi.tasks.entities import find_entities, score_entities
+from malmoi.tasks.entities import OUTSIDE, Scheme, find_entities, find_scheme, mark, score_entities
 from malmoi.tasks.examples import Tagged
 from malmoi.tasks.kind import Kind, Mistake, softmax
+from malmoi.tasks.metrics import accuracy, confusion, f1
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.predictions import TaggedSpan, Tagging
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
@@ -30,7 +32,6 @@ from malmoi.tasks.reading import find_labels
 from malmoi.values import IGNORED
 
 _NO_WORD = -1
-_OUTSIDE = "O"
 # How a text without given words is cut: as the words to learn from were.
 _WORDS = {"spaces": r"\S+", "punctuation": r"\w+|[^\w\s]", "characters": r"(?s:.)"}
 
@@ -60,6 +61,11 @@ class TagWords(Kind[Tagged, Tagging]):
     def labels(self) -> tuple[str, ...]:
         assert self.head is not None
         return self.head.labels
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        """What the tags are."""
+        return find_scheme(self.labels)
 
     def take_texts(self, texts: Sequence[str]) -> list[Tagged]:
         """Texts as examples, cut into words as those were that the model has learned from."""
@@ -112,22 +118,25 @@ class TagWords(Kind[Tagged, Tagging]):
             for place in np.flatnonzero(words != _NO_WORD):
                 best = int(shares[place].argmax())
                 found[items.owners[item]][int(words[place])] = self.labels[best], float(shares[place, best])
-        return [_complete(example, tags) for example, tags in zip(examples, found, strict=True)]
+        return [_complete(example, tags, self.scheme) for example, tags in zip(examples, found, strict=True)]
 
     def measure(self, examples: Sequence[Tagged], predictions: Sequence[Tagging]) -> dict[str, float]:
-        gold, found = [one.tags or () for one in examples], [one.tags for one in predictions]
-        precision, recall, f1 = score_entities(gold, found)
-        right = sum(a == b for one, other in zip(gold, found, strict=True) for a, b in zip(one, other, strict=True))
+        gold, found = _line_up(examples, predictions)
+        scores = score_entities(
+            [mark(one.tags or (), self.scheme) for one in examples],
+            [mark(one.tags, self.scheme) for one in predictions],
+        )
         return {
-            "f1": f1,
-            "precision": precision,
-            "recall": recall,
-            "tag_accuracy": right / max(1, sum(map(len, gold))),
+            "f1": scores.f1,
+            "precision": scores.precision,
+            "recall": scores.recall,
+            "tag_accuracy": accuracy(gold, found),
         }
 
     def find_mistake(self, example: Tagged, prediction: Tagging) -> Mistake | None:
         text, spans = example.lay_out()
-        expected = {(kind, spans[first][0], spans[last][1]) for kind, first, last in find_entities(example.tags or ())}
+        marked = mark(example.tags or (), self.scheme)
+        expected = {(kind, spans[first][0], spans[last][1]) for kind, first, last in find_entities(marked)}
         found = {(one.label, one.start, one.end) for one in prediction.entities}
         if expected == found:
             return None
@@ -143,6 +152,41 @@ class TagWords(Kind[Tagged, Tagging]):
             for one in prediction.entities
         ]
         return {"tags": list(prediction.tags), "spans": [list(one) for one in prediction.spans], "entities": entities}
+
+
+class TagClasses(TagWords):
+    """Tags that make no entities, such as parts of speech: each word counts for itself."""
+
+    metric: ClassVar[str] = "tag_accuracy"
+    metrics: ClassVar[tuple[str, ...]] = ("tag_accuracy", "macro_f1")
+    guess: ClassVar[str] = "the tags mark no entities (as B-LOC, I-LOC and O do), so each word is judged for itself."
+
+    def measure(self, examples: Sequence[Tagged], predictions: Sequence[Tagging]) -> dict[str, float]:
+        gold, found = _line_up(examples, predictions)
+        return {"tag_accuracy": accuracy(gold, found), "macro_f1": f1(gold, found, "macro")}
+
+    def confuse(
+        self, examples: Sequence[Tagged], predictions: Sequence[Tagging]
+    ) -> tuple[list[str], NDArray[np.int64]] | None:
+        return list(self.labels), confusion(*_line_up(examples, predictions), self.labels)
+
+    def find_mistake(self, example: Tagged, prediction: Tagging) -> Mistake | None:
+        words = zip(example.words, example.tags or (), prediction.tags, strict=True)
+        wrong = [(word, gold, found) for word, gold, found in words if gold != found]
+        if not wrong:
+            return None
+        expected, predicted = (", ".join(f"{one[0]}/{one[place]}" for one in wrong) for place in (1, 2))
+        return Mistake(example.lay_out()[0], expected, predicted, float(len(wrong)))
+
+
+def _line_up(examples: Sequence[Tagged], predictions: Sequence[Tagging]) -> tuple[list[str], list[str]]:
+    """The tags of all words, right and predicted."""
+    pairs = [
+        pair
+        for one, other in zip(examples, predictions, strict=True)
+        for pair in zip(one.tags or (), other.tags, strict=True)
+    ]
+    return [gold for gold, _ in pairs], [found for _, found in pairs]
 
 
 def _cut_words(text: str, pattern: str) -> Tagged:
@@ -179,25 +223,31 @@ def _find_first_pieces(window: Any, text: str, words: NDArray[np.int32], seen: s
         yield word
 
 
-def _complete(example: Tagged, found: dict[int, tuple[str, float]]) -> Tagging:
+def _complete(example: Tagged, found: dict[int, tuple[str, float]], scheme: Scheme) -> Tagging:
     """A tag for every word, also for those that no piece begins with: they go on with the word before."""
     text, spans = example.lay_out()
     tags: list[str] = []
     for number, word in enumerate(example.words):
         if number in found:
             tags.append(found[number][0])
-        elif word.isspace():
-            tags.append(_OUTSIDE)
         else:
-            before = tags[-1] if tags else _OUTSIDE
-            tags.append(f"I-{before.partition('-')[2]}" if before[:2] in ("B-", "I-") else _OUTSIDE)
+            before = tags[-1] if tags else OUTSIDE
+            tags.append(OUTSIDE if word.isspace() and scheme != "classes" else _go_on(before, scheme))
     for number, word in enumerate(example.words[1:-1], 1):
         # A space belongs to an entity that goes on behind it.
-        if word.isspace() and tags[number + 1][:2] == "I-" and tags[number - 1][1:] == tags[number + 1][1:]:
-            tags[number] = tags[number + 1]
+        before, after = tags[number - 1], tags[number + 1]
+        if word.isspace() and scheme != "classes" and after != OUTSIDE and after == _go_on(before, scheme):
+            tags[number] = after
     entities = []
-    for kind, first, last in find_entities(tags):
+    for kind, first, last in find_entities(mark(tags, scheme)):
         start, end = spans[first][0], spans[last][1]
         scores = [found[word][1] for word in range(first, last + 1) if word in found]
         entities.append(TaggedSpan(kind, text[start:end], start, end, float(np.mean(scores)) if scores else 0.0))
     return Tagging(example.words, tuple(tags), tuple(spans), tuple(entities))
+
+
+def _go_on(before: str, scheme: Scheme) -> str:
+    """The tag of a word that belongs to the one before."""
+    if scheme != "marks":
+        return before
+    return f"I-{before.partition('-')[2]}" if before[:2] in ("B-", "I-") else OUTSIDE

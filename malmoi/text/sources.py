@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import stat
@@ -78,6 +79,8 @@ class SourceReport:
     documents: int = 0
     empty: int = 0  # records left out because their text is only white space
     size: int | None = None
+    # What the numbers of a column stand for, where the file says so.
+    value_names: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
 
 def find_sources(paths: Sequence[str | Path]) -> list[Source]:
