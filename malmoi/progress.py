@@ -76,12 +76,14 @@ def _lines(description: str, total: int | None, unit: str) -> Iterator[Show]:
 
 
 def _rate(done: float, seconds: float, unit: str) -> str:
-    return f"{_amount(done / seconds, unit)}/s" if seconds > 0 else ""
+    """How much a second; nothing as long as there is nothing to tell it by."""
+    return f"{_amount(done / seconds, unit)}/s" if done > 0 and seconds > 0 else ""
 
 
 def _amount(count: float, unit: str) -> str:
     if unit != "B":
-        return f"{count:,.0f} {unit}"
+        # Large models make less than a step a second.
+        return f"{count:,.0f} {unit}" if count >= 10 else f"{count:.2g} {unit}"
     for size, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= size:
             return f"{count / size:,.1f} {name}"

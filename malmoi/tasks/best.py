@@ -39,11 +39,12 @@ class BestWeights:
         self._values = [values[steps] for steps in sorted(values)]
 
     def note(self, steps: int, evaluation: dict[str, float], model: nn.Module) -> None:
-        """Take in the evaluation after so many steps, and keep the weights if nothing was better."""
+        """Take in the evaluation after so many steps, and keep the weights unless others were better."""
         self.look_back()
         assert self._values is not None
         value = self._judge(evaluation)
-        if self._run.world.is_first and value > max(self._values, default=-math.inf):
+        # As good counts as better: the later weights have learned more, even where the figure does not show it yet.
+        if self._run.world.is_first and value >= max(self._values, default=-math.inf):
             self._save(model, {"steps": str(steps), "figure": repr(value)})
         self._values.append(value)
 
@@ -78,10 +79,10 @@ class BestWeights:
             return False
         return len(values) - 1 - values.index(max(values)) >= self._patience
 
-    def restore(self, model: nn.Module) -> None:
-        """Give the model the best weights, if there were any."""
+    def restore(self, model: nn.Module) -> int | None:
+        """Give the model the best weights, if there were any; returns after how many steps they were."""
         if not self._path.is_file():
-            return
+            return None
         try:
             weights = load_file(self._path)
         except (OSError, SafetensorError) as failure:
@@ -90,6 +91,8 @@ class BestWeights:
             ) from None
         with torch.no_grad():
             model.load_state_dict(weights)
+        kept = self._read_figure()
+        return None if kept is None else kept[0]
 
     def _judge(self, evaluation: dict[str, float]) -> float:
         value = evaluation[self._metric]

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
+
+OUTSIDE = "O"
+# Marks say where an entity begins and goes on (B-LOC, I-LOC), types only what a word belongs to (LOC, or O for none).
+# Classes, such as parts of speech or numbers nobody has named, make no entities.
+Scheme = Literal["marks", "types", "classes"]
+_MARKED = re.compile(r"[BIESLUM](-.+)?")
 
 
 class Entity(NamedTuple):
@@ -19,6 +26,22 @@ class EntityScores(NamedTuple):
     precision: float
     recall: float
     f1: float
+
+
+def find_scheme(labels: Iterable[str]) -> Scheme:
+    """What the tags of some data are. A stray one among marks changes nothing."""
+    labels = set(labels)
+    others = labels - {OUTSIDE}
+    if 2 * sum(_MARKED.fullmatch(label) is not None for label in others) > len(others):
+        return "marks"
+    return "types" if OUTSIDE in labels else "classes"
+
+
+def mark(tags: Sequence[str], scheme: Scheme) -> list[str]:
+    """The same tags with marks: words of one type that stand together are one entity, and classes make none."""
+    if scheme == "marks":
+        return list(tags)
+    return [OUTSIDE if scheme == "classes" or tag == OUTSIDE else f"I-{tag}" for tag in tags]
 
 
 def find_entities(tags: Sequence[str]) -> list[Entity]:

@@ -29,17 +29,25 @@ class Scored:
 class Tagged:
     """Words with a tag each (tag).
 
-    In files that give each character a line, as KLUE's do, the words are single characters and spaces are among them:
-    `lay_out` puts such a sentence together as it was written.
+    In files that give each character a line, as KLUE's do, the words are single characters and spaces are among them.
     """
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None
     place: str
 
-    def lay_out(self) -> tuple[str, list[tuple[int, int]]]:
-        """The sentence as text, and where in it each word begins and ends."""
-        gap = "" if any(word.isspace() for word in self.words) else " "
+    def lay_out(self, *, by_characters: bool = False) -> tuple[str, list[tuple[int, int]]]:
+        """The sentence as text, and where in it each word begins and ends.
+
+        `by_characters`: the words of the data are characters, so there is nothing between them. Where nobody knows,
+        that is taken to be so if all words of the sentence are characters, and spaces among them.
+        """
+        singles = sum(len(word) == 1 for word in self.words)
+        if by_characters:
+            is_whole = 2 * singles > len(self.words)
+        else:
+            is_whole = singles == len(self.words) and any(word.isspace() for word in self.words)
+        gap = "" if is_whole else " "
         spans = []
         start = 0
         for word in self.words:

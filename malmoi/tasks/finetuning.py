@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -20,12 +19,12 @@ from malmoi.errors import MalmoiError
 from malmoi.tasks.batches import TaskBatches
 from malmoi.tasks.best import BestWeights
 from malmoi.tasks.columns import TaskName
+from malmoi.tasks.digests import digest_examples, digest_items, digest_weights
 from malmoi.tasks.embedding import Embedding
 from malmoi.tasks.inference import predict
 from malmoi.tasks.kind import Kind
 from malmoi.tasks.kinds import choose_kind, find_seq_len
 from malmoi.tasks.options import FinetuningOptions
-from malmoi.tasks.ragged import Items
 from malmoi.tasks.reading import require_known_labels, require_trainable
 from malmoi.tasks.report import write_task_report
 from malmoi.training.distributed import World
@@ -70,10 +69,13 @@ def prepare_finetuning(
     """Fit the model with its head and encode the examples. Whatever is wrong is said here, before a run begins."""
     require_trainable(examples)
     chosen = choose_kind(task, examples, multi_label=multi_label)
+    if chosen.guess:
+        tell(chosen.guess)
     if options.metric not in (None, *chosen.metrics):
         raise MalmoiError(f"--metric {options.metric}: the figures of {task} are {', '.join(chosen.metrics)}.")
     if (options.metric is not None or options.patience is not None) and not dev:
         raise MalmoiError("--metric and --patience judge by examples held out; give some with --dev.")
+    weights = digest_weights(bundle)
     kind = _fit_head(chosen, task, examples, bundle, options, tell)
     if kind.head is not None:
         require_known_labels(dev, kind.head.labels)
@@ -97,7 +99,9 @@ def prepare_finetuning(
         "system": bundle.system,
         "architecture": asdict(bundle.config),
         "labels": [] if kind.head is None else list(kind.head.labels),
-        "data": {"count": len(examples), "digest": _digest(items), "dev": len(dev)},
+        "weights": weights,
+        "data": {"count": len(examples), "digest": digest_items(items)},
+        "dev": {"count": len(dev), "digest": digest_examples(dev)},
         "seq_len": kind.seq_len,
         "options": asdict(options),
         "training": asdict(training),
@@ -132,11 +136,10 @@ def finetune(run: Finetuning, out: Path, world: World, *, tell: Callable[[str], 
             has_enough=best.has_enough,
         )
         world.wait()
-        if run.dev:
-            best.restore(model)
+        kept = best.restore(model) if run.dev else None
         model.eval()
         if world.is_first:
-            _finish(run, out, world, ending)
+            _finish(run, out, world, ending, kept or ending.steps)
         world.wait()
         if ending.signal:
             raise Interrupted(ending)
@@ -160,7 +163,7 @@ def _fit_head(
     tell: Callable[[str], None],
 ) -> Kind[Any, Any]:
     head = chosen.make_head(examples, options)
-    seq_len = find_seq_len(bundle, chosen, options.seq_len)
+    seq_len = find_seq_len(bundle, task, options.seq_len)
     if head is None:
         if bundle.head is not None:
             bundle.change_head(None, options.seed)
@@ -173,9 +176,12 @@ def _fit_head(
         raise MalmoiError(f"{bundle.system} is not made for the task {task}.")
     head = replace(head, task=task, settings={**head.settings, "seq_len": seq_len})
     bundle.change_head(head, options.seed)
-    if "task_head" in bundle.absent:
+    is_fresh = "task_head" in bundle.absent
+    if is_fresh:
         tell(f"the model has no head for {task} on these examples; it starts from fresh weights.")
-    return chosen(bundle.tokenizer, head, seq_len)
+    kind = chosen(bundle.tokenizer, head, seq_len)
+    kind.start(bundle.model, examples, is_fresh=is_fresh)
+    return kind
 
 
 def _freeze(bundle: Bundle, kind: Kind[Any, Any], options: FinetuningOptions) -> None:
@@ -202,18 +208,20 @@ def _share_rates(bundle: Bundle, options: FinetuningOptions) -> Callable[[str], 
     return share
 
 
-def _finish(run: Finetuning, out: Path, world: World, ending: Ending) -> None:
-    """Write `out/model` and `out/report.html`."""
+def _finish(run: Finetuning, out: Path, world: World, ending: Ending, kept: int) -> None:
+    """Write `out/model`, which is the model after `kept` steps, and `out/report.html`."""
     kind, bundle, log = run.kind, run.bundle, read_log(out)
+    kind.finish(bundle.model)
     facts = ending.describe() | {
         "task": run.task,
         "learned from": f"{run.description['data']['count']:,} examples",
         "steps": f"{ending.steps:,} of {run.training.batch_size} examples",
     }
-    confusion, mistakes = None, []
+    confusion, mistakes, figures = None, [], {}
     if run.dev:
         predictions = predict(kind, bundle.model, run.dev, world.device, run.options.precision)
         figures = kind.measure(run.dev, predictions)
+        facts["kept"] = f"the model after step {kept:,}, which did best on the examples held out"
         facts |= {f"held out: {name.replace('_', ' ')}": f"{value:.4f}" for name, value in figures.items()}
         confusion = kind.confuse(run.dev, predictions)
         found = (kind.find_mistake(one, other) for one, other in zip(run.dev, predictions, strict=True))
@@ -224,13 +232,6 @@ def _finish(run: Finetuning, out: Path, world: World, ending: Ending) -> None:
     bundle.absent = frozenset(unfit | (bundle.absent & parts if kind.head is None else set()))
     bundle.save(out / "model", facts)
     config = json.loads((out / "config.json").read_text("utf-8"))
-    write_task_report(out, log, facts, confusion, mistakes, config, ending.warn())
-
-
-def _digest(items: Items) -> str:
-    """Which examples a run learns from, whatever files they came from."""
-    digest = hashlib.sha256()
-    for array in (items.ids, items.starts, items.rows, items.targets, items.token_targets):
-        if array is not None:
-            digest.update(array.tobytes())
-    return digest.hexdigest()
+    write_task_report(
+        *(out, log, facts, confusion, mistakes, config), kept=kept, figures=figures, warning=ending.warn()
+    )

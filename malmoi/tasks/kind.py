@@ -41,6 +41,8 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
     metric: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
     default_seq_len: ClassVar[int] = 128
+    # What was guessed of the examples, to be said before a run begins.
+    guess: ClassVar[str] = ""
 
     def __init__(self, tokenizer: Tokenizer, head: Head | None, seq_len: int) -> None:
         self.tokenizer, self.head, self.seq_len = tokenizer, head, seq_len
@@ -49,6 +51,12 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
     @abstractmethod
     def make_head(cls, examples: Sequence[ExampleT], options: FinetuningOptions) -> Head | None:
         """The head for what these examples ask; None for a task on the encoder alone."""
+
+    def start(self, model: Any, examples: Sequence[ExampleT], *, is_fresh: bool) -> None:
+        """Prepare a model for learning from these examples; `is_fresh`: its head has learned nothing yet."""
+
+    def finish(self, model: Any) -> None:
+        """Make of a model that has learned one whose outputs are answers as they stand."""
 
     @abstractmethod
     def encode(self, examples: Sequence[ExampleT]) -> Items:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,11 @@ from malmoi.tasks.answering import Answering
 from malmoi.tasks.choosing import Choosing
 from malmoi.tasks.columns import TaskName
 from malmoi.tasks.embedding import Contrast, Embedding
+from malmoi.tasks.entities import find_scheme
 from malmoi.tasks.kind import Kind
 from malmoi.tasks.labelling import Labelling, MultiLabelling
 from malmoi.tasks.scoring import Scoring
-from malmoi.tasks.tagging import TagWords
+from malmoi.tasks.tagging import TagClasses, TagWords
 
 _KINDS: dict[TaskName, type[Kind[Any, Any]]] = {
     "classify": Labelling,
@@ -40,9 +41,15 @@ def choose_kind(task: TaskName, examples: Sequence[Any], *, multi_label: bool) -
     """The kind of task that these examples are for."""
     if task in ("classify", "pair") and multi_label:
         return MultiLabelling
+    if task == "tag":
+        return _choose_tags({tag for one in examples for tag in one.tags or ()})
     if task == "embed" and all(one.score is None for one in examples):
         return Contrast
     return _KINDS[task]
+
+
+def _choose_tags(tags: Iterable[str]) -> type[TagWords]:
+    return TagClasses if find_scheme(tags) == "classes" else TagWords
 
 
 def find_task(head: Head | None) -> TaskName | None:
@@ -71,14 +78,20 @@ def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = N
         raise MalmoiError(
             f"The model has no head for {' or '.join(tasks)} ({has}); make one with: malmoi finetune {tasks[0]}."
         )
-    kind = MultiLabelling if head.problem == "multi_label_classification" else _KINDS[task]
-    return kind(bundle.tokenizer, head, find_seq_len(bundle, kind, seq_len))
+    kind = _KINDS[task]
+    if task == "tag":
+        kind = _choose_tags(head.labels)
+    elif head.problem == "multi_label_classification":
+        kind = MultiLabelling
+    return kind(bundle.tokenizer, head, find_seq_len(bundle, task, seq_len))
 
 
-def find_seq_len(bundle: Bundle, kind: type[Kind[Any, Any]], asked: int | None) -> int:
-    """The longest sequence: as asked, as it was trained with, or the usual one, as far as the model has positions."""
+def find_seq_len(bundle: Bundle, task: TaskName, asked: int | None) -> int:
+    """The longest sequence: as asked, as it was trained with for this task (another one's says nothing for it), or the
+    usual one, as far as the model has positions."""
     limit = int(bundle.config.max_position_embeddings)
     if asked is not None and asked > limit:
         raise MalmoiError(f"--seq-len {asked}: the model has {limit} positions; choose at most that many.")
-    trained = None if bundle.head is None else bundle.head.settings.get("seq_len")
-    return asked or min(limit, trained if isinstance(trained, int) else kind.default_seq_len)
+    own = bundle.head if find_task(bundle.head) == task else None
+    trained = None if own is None else own.settings.get("seq_len")
+    return asked or min(limit, trained if isinstance(trained, int) else _KINDS[task].default_seq_len)

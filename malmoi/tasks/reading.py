@@ -122,7 +122,7 @@ class _Reader:
     def _from_records(self, records: Iterator[Record], report: SourceReport, choice: ColumnChoice) -> Iterator[Example]:
         unit = "row" if report.format == "parquet" else "line"
         for line, values in records:
-            row = Row(f"{report.path}, {unit} {line}", choice.what, choice.roles, values)
+            row = Row(f"{report.path}, {unit} {line}", choice.what, choice.roles, values, report.value_names)
             report.field = ", ".join(name for names in choice.roles.values() for name in names)
             try:
                 example = make_example(self._task, row, self._columns, self._labelled)

@@ -24,22 +24,27 @@ def write_task_report(
     confusion: tuple[list[str], NDArray[np.int64]] | None,
     mistakes: Sequence[Mistake],
     config: dict[str, Any],
+    *,
+    kept: int,
+    figures: Mapping[str, float],
     warning: str = "",
 ) -> Path:
-    """Write `out/report.html`."""
+    """Write `out/report.html`. The model in the folder is that after `kept` steps, and has these figures held out."""
     sections = [make_table("What was trained", facts), arrange_charts(_charts(log))]
     if confusion is not None and len(confusion[0]) <= _LARGEST_MATRIX:
         sections.append(_matrix(*confusion))
     if mistakes:
         sections.append(_mistakes(mistakes))
-    return write_page(out, warning + _sum_up(log), sections, config)
+    return write_page(out, warning + _sum_up(len(log), kept, figures), sections, config)
 
 
-def _sum_up(log: list[dict[str, Any]]) -> str:
+def _sum_up(steps: int, kept: int, figures: Mapping[str, float]) -> str:
     """What came out, in a sentence."""
-    evaluated = [record["evaluation"] for record in log if "evaluation" in record]
-    figures = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in (evaluated or [{}])[-1].items())
-    return f"{len(log):,} steps; held out: {figures}." if figures else f"{len(log):,} steps."
+    if not figures:
+        return f"{steps:,} steps."
+    shown = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
+    best = f", of which the best model, after step {kept:,}, is kept" if kept != steps else ""
+    return f"{steps:,} steps{best}; held out: {shown}."
 
 
 def _charts(log: list[dict[str, Any]]) -> list[str]:

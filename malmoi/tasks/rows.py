@@ -26,8 +26,17 @@ class EmptyText(MalmoiError):
 class Row:
     """The values of one record by their roles, and how to complain about them."""
 
-    def __init__(self, place: str, what: str, roles: Mapping[str, Sequence[str]], values: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        place: str,
+        what: str,
+        roles: Mapping[str, Sequence[str]],
+        values: Sequence[Any],
+        value_names: Mapping[str, Sequence[str]],
+    ) -> None:
+        """`value_names` are what the numbers of a column stand for, where the file says so."""
         self.place = place
+        self._value_names = value_names
         self._what = what
         self._names = roles
         self._values: dict[str, list[Any]] = {}
@@ -47,6 +56,10 @@ class Row:
 
     def value(self, role: str) -> Any:
         return self._values[role][0]
+
+    def label(self) -> Any:
+        """The value of the label, with names for its numbers if there are some."""
+        return _name_numbers(self.value("label"), self._value_names.get(self.name("label"), ()))
 
     def cell(self, role: str, number: int = 0) -> str:
         """What to call a value in a complaint."""
@@ -68,7 +81,7 @@ class Row:
 
     def words(self, role: str) -> tuple[str, ...]:
         """A value that has to be a list of words, or a text with spaces between them."""
-        value = self.value(role)
+        value = self.label() if role == "label" else self.value(role)
         if isinstance(value, str):
             value = value.split()
         if value is None or value == []:
@@ -100,7 +113,7 @@ def _labels(row: Row, columns: Columns) -> tuple[str, ...]:
     if len(row.values("label")) > 1:
         flags = [_flag(row, number) for number in range(len(row.values("label")))]
         return tuple(row.name("label", number) for number, flag in enumerate(flags) if flag)
-    value = row.value("label")
+    value = row.label()
     if columns.multi_label:
         if isinstance(value, str):
             value = value.split(columns.label_separator)
@@ -138,6 +151,14 @@ def _spell(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+def _name_numbers(value: Any, names: Sequence[str]) -> Any:
+    if isinstance(value, list):
+        return [_name_numbers(item, names) for item in value]
+    # Numbers without a name stay: -1 stands for no label at all.
+    is_named = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
+    return names[value] if is_named else value
 
 
 def _number(row: Row) -> float:

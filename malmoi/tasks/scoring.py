@@ -1,4 +1,9 @@
-"""regress: a text, or two, and a number."""
+"""regress: a text, or two, and a number.
+
+A fresh head answers numbers around 0, and would have a long way to scores around 2,000. So scores are learned with
+their mean taken off and divided by their deviation, and the head of the finished model has both in its weights: whoever
+reads the folder gets scores as they were in the examples.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +30,28 @@ class Scoring(Kind[Scored, Score]):
     metric: ClassVar[str] = "spearman"
     metrics: ClassVar[tuple[str, ...]] = ("spearman", "pearson", "mean_squared_error")
 
+    # Of the scores that are learned; a model that is finished answers scores themselves.
+    _mean, _deviation = 0.0, 1.0
+
     @classmethod
     def make_head(cls, examples: Sequence[Scored], options: FinetuningOptions) -> Head:
         return Head("sequence", ("score",), "regression", options.dropout)
 
+    def start(self, model: Any, examples: Sequence[Scored], *, is_fresh: bool) -> None:
+        scores = np.array([one.score for one in examples], np.float64)
+        self._mean, self._deviation = float(scores.mean()), float(scores.std()) or 1.0
+        if not is_fresh:
+            _scale_head(model, 1 / self._deviation, -self._mean / self._deviation)
+
+    def finish(self, model: Any) -> None:
+        _scale_head(model, self._deviation, self._mean)
+        self._mean, self._deviation = 0.0, 1.0
+
     def encode(self, examples: Sequence[Scored]) -> Items:
         encodings = TextEncoder(self.tokenizer, self.seq_len).encode([pair_up(one.text, one.pair) for one in examples])
-        scores = np.array([0.0 if one.score is None else one.score for one in examples], np.float32)
-        return lay_items([[one] for one in encodings], range(len(examples)), targets=scores)
+        scores = np.array([self._mean if one.score is None else one.score for one in examples], np.float64)
+        targets = ((scores - self._mean) / self._deviation).astype(np.float32)
+        return lay_items([[one] for one in encodings], range(len(examples)), targets=targets)
 
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
         assert batch.targets is not None
@@ -47,7 +66,7 @@ class Scoring(Kind[Scored, Score]):
     def interpret(
         self, examples: Sequence[Scored], items: Items, outputs: Sequence[NDArray[np.float32]]
     ) -> list[Score]:
-        return [Score(float(row[0])) for row in outputs]
+        return [Score(float(row[0]) * self._deviation + self._mean) for row in outputs]
 
     def measure(self, examples: Sequence[Scored], predictions: Sequence[Score]) -> dict[str, float]:
         gold, found = np.array([one.score for one in examples]), np.array([one.score for one in predictions])
@@ -65,3 +84,11 @@ class Scoring(Kind[Scored, Score]):
 
     def to_record(self, example: Scored, prediction: Score) -> dict[str, Any]:
         return {"score": prediction.score}
+
+
+@torch.no_grad()
+def _scale_head(model: Any, factor: float, shift: float) -> None:
+    """Let the head answer `factor` times as much, and `shift` more."""
+    output = model.task_head.output
+    output.weight.copy_(output.weight.double() * factor)
+    output.bias.copy_(output.bias.double() * factor + shift)

@@ -6,9 +6,9 @@ Words are those of the examples, laid out as a text again: so the tokenizer sees
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,10 +19,12 @@ from torch.nn import functional
 
 from malmoi.blocks.heads import Head
 from malmoi.objectives.task import LossPart
+from malmoi.tasks.cutting import WordCut, learn_cut, read_cut, write_cut
 from malmoi.tasks.encoding import TextEncoder
-from malmoi.tasks.entities import find_entities, score_entities
+from malmoi.tasks.entities import OUTSIDE, Entity, Scheme, find_entities, find_scheme, mark, score_entities
 from malmoi.tasks.examples import Tagged
 from malmoi.tasks.kind import Kind, Mistake, softmax
+from malmoi.tasks.metrics import accuracy, confusion, f1
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.predictions import TaggedSpan, Tagging
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
@@ -30,9 +32,6 @@ from malmoi.tasks.reading import find_labels
 from malmoi.values import IGNORED
 
 _NO_WORD = -1
-_OUTSIDE = "O"
-# How a text without given words is cut: as the words to learn from were.
-_WORDS = {"spaces": r"\S+", "punctuation": r"\w+|[^\w\s]", "characters": r"(?s:.)"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class WrittenText(Tagged):
     text: str
     spans: list[tuple[int, int]]
 
-    def lay_out(self) -> tuple[str, list[tuple[int, int]]]:
+    def lay_out(self, *, by_characters: bool = False) -> tuple[str, list[tuple[int, int]]]:
         return self.text, self.spans
 
 
@@ -52,22 +51,35 @@ class TagWords(Kind[Tagged, Tagging]):
 
     @classmethod
     def make_head(cls, examples: Sequence[Tagged], options: FinetuningOptions) -> Head:
-        return Head(
-            "tokens", tuple(find_labels(examples)), None, options.dropout, settings={"words": _find_cut(examples)}
-        )
+        settings = write_cut(learn_cut(one.words for one in examples))
+        return Head("tokens", tuple(find_labels(examples)), None, options.dropout, settings=settings)
 
     @property
     def labels(self) -> tuple[str, ...]:
         assert self.head is not None
         return self.head.labels
 
+    @cached_property
+    def scheme(self) -> Scheme:
+        """What the tags are."""
+        return find_scheme(self.labels)
+
+    @cached_property
+    def cut(self) -> WordCut:
+        """How the words were cut that the model has learned from."""
+        assert self.head is not None
+        return read_cut(self.head.settings)
+
     def take_texts(self, texts: Sequence[str]) -> list[Tagged]:
         """Texts as examples, cut into words as those were that the model has learned from."""
-        cut = "spaces" if self.head is None else str(self.head.settings.get("words", "spaces"))
-        return [_cut_words(text, _WORDS.get(cut, _WORDS["spaces"])) for text in texts]
+        cut = [(text, self.cut.find_words(text)) for text in texts]
+        return [WrittenText(tuple(text[a:b] for a, b in spans), None, "", text, spans) for text, spans in cut]
+
+    def _lay_out(self, example: Tagged) -> tuple[str, list[tuple[int, int]]]:
+        return example.lay_out(by_characters=self.cut.form == "characters")
 
     def encode(self, examples: Sequence[Tagged]) -> Items:
-        laid = [one.lay_out() for one in examples]
+        laid = [self._lay_out(one) for one in examples]
         encodings = TextEncoder(self.tokenizer, self.seq_len).encode_with_offsets([text for text, _ in laid])
         numbers = {label: number for number, label in enumerate(self.labels)}
         windows, owners, targets, notes = [], [], [], []
@@ -112,28 +124,44 @@ class TagWords(Kind[Tagged, Tagging]):
             for place in np.flatnonzero(words != _NO_WORD):
                 best = int(shares[place].argmax())
                 found[items.owners[item]][int(words[place])] = self.labels[best], float(shares[place, best])
-        return [_complete(example, tags) for example, tags in zip(examples, found, strict=True)]
+        return [self._complete(example, tags) for example, tags in zip(examples, found, strict=True)]
+
+    def _complete(self, example: Tagged, found: Mapping[int, tuple[str, float]]) -> Tagging:
+        """The tags of a sentence and what they mean, from those of the words that a piece begins with."""
+        text, spans = self._lay_out(example)
+        tags = _fill_in(example.words, found, self.scheme)
+        entities = []
+        for kind, first, last in find_entities(mark(tags, self.scheme)):
+            start, end = self.cut.trim(text, (spans[first][0], spans[last][1]))
+            scores = [found[word][1] for word in range(first, last + 1) if word in found]
+            entities.append(TaggedSpan(kind, text[start:end], start, end, float(np.mean(scores)) if scores else 0.0))
+        return Tagging(example.words, tuple(tags), tuple(spans), tuple(entities))
 
     def measure(self, examples: Sequence[Tagged], predictions: Sequence[Tagging]) -> dict[str, float]:
-        gold, found = [one.tags or () for one in examples], [one.tags for one in predictions]
-        precision, recall, f1 = score_entities(gold, found)
-        right = sum(a == b for one, other in zip(gold, found, strict=True) for a, b in zip(one, other, strict=True))
+        gold, found = _line_up(examples, predictions)
+        scores = score_entities(
+            [mark(one.tags or (), self.scheme) for one in examples],
+            [mark(one.tags, self.scheme) for one in predictions],
+        )
         return {
-            "f1": f1,
-            "precision": precision,
-            "recall": recall,
-            "tag_accuracy": right / max(1, sum(map(len, gold))),
+            "f1": scores.f1,
+            "precision": scores.precision,
+            "recall": scores.recall,
+            "tag_accuracy": accuracy(gold, found),
         }
 
     def find_mistake(self, example: Tagged, prediction: Tagging) -> Mistake | None:
-        text, spans = example.lay_out()
-        expected = {(kind, spans[first][0], spans[last][1]) for kind, first, last in find_entities(example.tags or ())}
-        found = {(one.label, one.start, one.end) for one in prediction.entities}
+        text, spans = self._lay_out(example)
+        expected, found = (
+            set(find_entities(mark(tags, self.scheme))) for tags in (example.tags or (), prediction.tags)
+        )
         if expected == found:
             return None
         show = [
-            ", ".join(f"{text[a:b]}/{kind}" for kind, a, b in sorted(one, key=lambda e: e[1]))
-            for one in (expected, found)
+            ", ".join(
+                f"{text[spans[one.first][0] : spans[one.last][1]]}/{one.type}" for one in sorted(side, key=_place)
+            )
+            for side in (expected, found)
         ]
         return Mistake(text, show[0] or "none", show[1] or "none", float(len(expected ^ found)))
 
@@ -145,16 +173,39 @@ class TagWords(Kind[Tagged, Tagging]):
         return {"tags": list(prediction.tags), "spans": [list(one) for one in prediction.spans], "entities": entities}
 
 
-def _cut_words(text: str, pattern: str) -> Tagged:
-    spans = [found.span() for found in re.finditer(pattern, text)]
-    return WrittenText(tuple(text[start:end] for start, end in spans), None, "", text, spans)
+class TagClasses(TagWords):
+    """Tags that make no entities, such as parts of speech: each word counts for itself."""
+
+    metric: ClassVar[str] = "tag_accuracy"
+    metrics: ClassVar[tuple[str, ...]] = ("tag_accuracy", "macro_f1")
+    guess: ClassVar[str] = "the tags mark no entities (as B-LOC, I-LOC and O do), so each word is judged for itself."
+
+    def measure(self, examples: Sequence[Tagged], predictions: Sequence[Tagging]) -> dict[str, float]:
+        gold, found = _line_up(examples, predictions)
+        return {"tag_accuracy": accuracy(gold, found), "macro_f1": f1(gold, found, "macro")}
+
+    def confuse(
+        self, examples: Sequence[Tagged], predictions: Sequence[Tagging]
+    ) -> tuple[list[str], NDArray[np.int64]] | None:
+        return list(self.labels), confusion(*_line_up(examples, predictions), self.labels)
+
+    def find_mistake(self, example: Tagged, prediction: Tagging) -> Mistake | None:
+        words = zip(example.words, example.tags or (), prediction.tags, strict=True)
+        wrong = [(word, gold, found) for word, gold, found in words if gold != found]
+        if not wrong:
+            return None
+        expected, predicted = (", ".join(f"{one[0]}/{one[place]}" for one in wrong) for place in (1, 2))
+        return Mistake(self._lay_out(example)[0], expected, predicted, float(len(wrong)))
 
 
-def _find_cut(examples: Sequence[Tagged]) -> str:
-    if any(word.isspace() for one in examples for word in one.words):
-        return "characters"
-    mixed = re.compile(r"\w[^\w\s]|[^\w\s]\w")
-    return "spaces" if any(mixed.search(word) for one in examples for word in one.words) else "punctuation"
+def _line_up(examples: Sequence[Tagged], predictions: Sequence[Tagging]) -> tuple[list[str], list[str]]:
+    """The tags of all words, right and predicted."""
+    pairs = [
+        pair
+        for one, other in zip(examples, predictions, strict=True)
+        for pair in zip(one.tags or (), other.tags, strict=True)
+    ]
+    return [gold for gold, _ in pairs], [found for _, found in pairs]
 
 
 def _locate_words(text: str, spans: list[tuple[int, int]]) -> NDArray[np.int32]:
@@ -179,25 +230,34 @@ def _find_first_pieces(window: Any, text: str, words: NDArray[np.int32], seen: s
         yield word
 
 
-def _complete(example: Tagged, found: dict[int, tuple[str, float]]) -> Tagging:
-    """A tag for every word, also for those that no piece begins with: they go on with the word before."""
-    text, spans = example.lay_out()
+def _place(entity: Entity) -> int:
+    return entity.first
+
+
+def _fill_in(words: Sequence[str], found: Mapping[int, tuple[str, float]], scheme: Scheme) -> list[str]:
+    """A tag for every word, also for those that no piece begins with: letters go on with the word before, and what is
+    none belongs to an entity only where that goes on behind it."""
     tags: list[str] = []
-    for number, word in enumerate(example.words):
+    filled = []
+    for number, word in enumerate(words):
+        before = tags[-1] if tags else OUTSIDE
         if number in found:
             tags.append(found[number][0])
-        elif word.isspace():
-            tags.append(_OUTSIDE)
+        elif scheme == "classes" or any(map(str.isalnum, word)):
+            tags.append(_go_on(before, scheme))
         else:
-            before = tags[-1] if tags else _OUTSIDE
-            tags.append(f"I-{before.partition('-')[2]}" if before[:2] in ("B-", "I-") else _OUTSIDE)
-    for number, word in enumerate(example.words[1:-1], 1):
-        # A space belongs to an entity that goes on behind it.
-        if word.isspace() and tags[number + 1][:2] == "I-" and tags[number - 1][1:] == tags[number + 1][1:]:
-            tags[number] = tags[number + 1]
-    entities = []
-    for kind, first, last in find_entities(tags):
-        start, end = spans[first][0], spans[last][1]
-        scores = [found[word][1] for word in range(first, last + 1) if word in found]
-        entities.append(TaggedSpan(kind, text[start:end], start, end, float(np.mean(scores)) if scores else 0.0))
-    return Tagging(example.words, tuple(tags), tuple(spans), tuple(entities))
+            tags.append(OUTSIDE)
+            filled.append(number)
+    for number in filled:
+        if 0 < number < len(words) - 1:
+            before, after = tags[number - 1], tags[number + 1]
+            if after != OUTSIDE and after == _go_on(before, scheme):
+                tags[number] = after
+    return tags
+
+
+def _go_on(before: str, scheme: Scheme) -> str:
+    """The tag of a word that belongs to the one before."""
+    if scheme != "marks":
+        return before
+    return f"I-{before.partition('-')[2]}" if before[:2] in ("B-", "I-") else OUTSIDE

@@ -107,7 +107,7 @@ def compare_texts(bundle: Bundle, first: str, second: str) -> Similarity:
 
 
 def _embedding(bundle: Bundle, seq_len: int | None) -> Embedding:
-    return Embedding(bundle.tokenizer, None, find_seq_len(bundle, Embedding, seq_len))
+    return Embedding(bundle.tokenizer, None, find_seq_len(bundle, "embed", seq_len))
 
 
 def _answer(bundle: Bundle, kind: Kind[Any, Any], examples: Sequence[Any]) -> list[Any]:

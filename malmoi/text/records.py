@@ -7,6 +7,7 @@ that is at fault goes to `complain`, which either raises or notes it; reading th
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -164,6 +165,7 @@ def read_parquet(
             kinds = {
                 column.name: TEXT if _holds_text(column.type) else str(column.type) for column in table.schema_arrow
             }
+            report.value_names = _find_value_names(table.schema_arrow)
             chosen = list(choose(kinds, report.path))
             _refuse_twins(chosen, table.schema_arrow.names, report.path)
             for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=chosen):
@@ -182,6 +184,26 @@ def read_parquet(
         raise MalmoiError(f"{report.path}: this is not a Parquet file, or a damaged one ({reason})") from None
     except UnicodeDecodeError:
         raise MalmoiError(f"{report.path}: the text after row {row} is not valid UTF-8") from None
+
+
+def _find_value_names(schema: Any) -> dict[str, list[str]]:
+    """What the numbers of each column stand for, as the library `datasets` notes it in its files."""
+    try:
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        named = {column: _find_names(feature) for column, feature in features.items()}
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+    return {column: names for column, names in named.items() if names}
+
+
+def _find_names(feature: Any) -> list[str]:
+    """The names of a class, or of the classes that a list holds."""
+    if isinstance(feature, list) and len(feature) == 1:
+        return _find_names(feature[0])
+    if not isinstance(feature, dict):
+        return []
+    names = feature.get("names") if feature.get("_type") == "ClassLabel" else None
+    return list(map(str, names)) if isinstance(names, list) else _find_names(feature.get("feature"))
 
 
 def _holds_text(kind: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import shutil
@@ -84,6 +85,8 @@ class SourceReport:
     empty: int = 0  # records left out because their text is only white space
     nulls: int = 0  # those among them that have a null instead of a text
     size: int | None = None
+    # What the numbers of a column stand for, where the file says so.
+    value_names: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
 
 def find_sources(paths: Sequence[str | Path]) -> list[Source]:

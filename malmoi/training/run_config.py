@@ -15,7 +15,14 @@ _CONFIG = "config.json"
 _OWN = {"lock", f"{_CONFIG}.partial"}
 # Options stand in the configuration under these names; everything else in it is said in its own words.
 _OPTIONS = {"training", "examples", "options"}
-_WORDS = {"store": "store", "data": "examples", "architecture": "model", "labels": "labels"}
+_WORDS = {
+    "store": "another store",
+    "data": "other examples",
+    "dev": "other examples held out (--dev)",
+    "architecture": "another model",
+    "weights": "other weights in its --model",
+    "labels": "other labels",
+}
 
 
 class RunConfig:
@@ -98,5 +105,5 @@ def _describe(name: str, old: Any, new: Any) -> str:
     if section in _OPTIONS and field:
         return f"--{field.replace('_', '-')} {old}, not {new}"
     if section in _WORDS:
-        return f"another {_WORDS[section]}" if section != "data" else "other examples"
+        return _WORDS[section]
     return f"--{name.replace('_', '-')} {old}, not {new}"

@@ -1,11 +1,16 @@
 """Every task is learned by a tiny model beyond chance, and the same rules hold for all of them."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 import toys
+from safetensors.torch import load_file
 from toys import ALONE, TASKS, prepare, run
 
+from malmoi import MalmoiError
 from malmoi.checkpoint.bundle import load_bundle
 from malmoi.tasks.finetuning import finetune, prepare_finetuning
 from malmoi.tasks.inference import predict, run_items
@@ -99,6 +104,57 @@ def test_a_resumed_run_is_bit_identical(name, tmp_path):
     assert (tmp_path / "again" / "model" / "model.safetensors").read_bytes() == other
 
 
+def test_a_run_notices_other_weights_and_other_examples_held_out(tmp_path):
+    options = {"count": 32, "epochs": 1}
+    run(prepare("classify", **options), tmp_path / "run")
+    with pytest.raises(MalmoiError, match=r"the run begun here has other weights in its --model; repeat its command"):
+        run(prepare("classify", bundle=toys.make_bundle(seed=5), **options), tmp_path / "run")
+    # As many of them, but not the same; where they stand is of no matter.
+    begun = prepare("classify", **options)
+    others = [toys.sentiment(64, seed=8), [replace(one, place="elsewhere") for one in begun.dev]]
+    prepared = [
+        prepare_finetuning(
+            *("classify", toys.sentiment(32), dev, toys.make_bundle(), begun.options, ALONE),
+            model_name="toy",
+            multi_label=False,
+            tell=print,
+        )
+        for dev in others
+    ]
+    with pytest.raises(MalmoiError, match=r"the run begun here has other examples held out \(--dev\); repeat"):
+        run(prepared[0], tmp_path / "run")
+    assert run(prepared[1], tmp_path / "run") == []
+
+
+def test_the_report_begins_with_the_model_that_is_kept(tmp_path):
+    prepared = prepare("classify", epochs=4)
+    values = {}
+    for one in finetune(prepared, tmp_path / "run", ALONE, tell=print):
+        if one.evaluation is not None:
+            values[one.step.step + 1] = one.evaluation["accuracy"]
+        if one.step.step + 2 == one.total:  # the last evaluation is to be the worst
+            with torch.no_grad():
+                prepared.bundle.model.task_head.output.weight.mul_(-1)
+    steps = max(values)
+    kept = max(values, key=lambda step: (values[step], step))
+    assert kept < steps and values[kept] > values[steps]
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    lead = re.search(r'<p class="lead">(.*?)</p>', page)[1]
+    assert lead.startswith(f"{steps} steps, of which the best model, after step {kept}, is kept; held out: accuracy ")
+    assert f"accuracy {values[kept]:.3f}" in lead
+    card = (tmp_path / "run" / "model" / "README.md").read_text("utf-8")
+    assert f"the model after step {kept}" in card and f"{values[kept]:.4f}" in card
+
+
+def test_of_equals_the_later_model_is_kept(tmp_path):
+    prepared = prepare("classify", epochs=3, lr=1e-12)
+    steps = run(prepared, tmp_path / "run")
+    assert len({one.evaluation["accuracy"] for one in steps if one.evaluation}) == 1
+    last = load_file(tmp_path / "run" / "checkpoints" / f"step-{len(steps):06d}" / "state.safetensors")
+    best = load_file(tmp_path / "run" / "checkpoints" / "best.safetensors")
+    assert all(torch.equal(tensor, last[f"model.{name}"]) for name, tensor in best.items())
+
+
 def test_a_frozen_encoder_stays_bit_for_bit(tmp_path):
     bundle = toys.make_bundle()
     before = {name: tensor.clone() for name, tensor in bundle.model.state_dict().items()}
@@ -158,6 +214,17 @@ def test_rare_labels_count_more_when_balanced():
         "나쁨": 2.0,
         "좋음": pytest.approx(2 / 3),
     }
+
+
+def test_the_length_of_another_task_is_not_taken_over(tmp_path):
+    run(prepare("classify", epochs=1, seq_len=16), tmp_path / "run")
+
+    def again(name):
+        return prepare(name, bundle=load_bundle(tmp_path / "run" / "model"), count=16).kind.seq_len
+
+    limit = toys.make_bundle().config.max_position_embeddings
+    assert again("classify") == 16
+    assert {again(name) for name in ("pair", "tag", "answer", "embed")} == {limit}
 
 
 def test_a_head_for_the_same_labels_is_kept_and_another_made_fresh(tmp_path):

@@ -239,6 +239,29 @@ def test_tags_in_records(read, refusal, tmp_path):
         assert "line 1, field 'tags': number 2 of the list is empty" in sentence
 
 
+def test_numbers_get_the_names_that_the_file_has_for_them(read, tmp_path):
+    """As the library `datasets` writes them, in its older and its newer way."""
+    names = {"names": ["O", "B-LC"], "_type": "ClassLabel"}
+    columns = {"words": [["나는", "서울에"], ["네"]], "tags": [[0, 1], [0]], "label": [1, -1]}
+
+    def write(features):
+        table = pyarrow.table(columns).replace_schema_metadata(
+            {"huggingface": features if isinstance(features, str) else json.dumps({"info": {"features": features}})}
+        )
+        pyarrow.parquet.write_table(table, tmp_path / "written")
+        return (tmp_path / "written").read_bytes()
+
+    for lists in ({"feature": names, "_type": "Sequence"}, {"feature": names, "_type": "List"}, [names]):
+        first, second = read("tag", "a.parquet", write({"words": {}, "tags": lists, "label": names}))
+        assert (first.tags, second.tags) == (("O", "B-LC"), ("O",))
+    columns["text"] = ["재미있다", "지루하다"]
+    labels = [one.labels for one in read("classify", "a.parquet", write({"label": names}))]
+    assert labels == [("B-LC",), ("-1",)]
+    assert [one.score for one in read("regress", "a.parquet", write({"label": names}))] == [1.0, -1.0]
+    for strange in ("no JSON", "[]", {"label": {"names": 3, "_type": "ClassLabel"}}, {"label": None}, ["label"]):
+        assert read("classify", "a.parquet", write(strange))[0].labels == ("1",)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
