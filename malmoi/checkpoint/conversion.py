@@ -18,6 +18,7 @@ from malmoi.checkpoint.location import (
     read_index,
 )
 from malmoi.checkpoint.tensors import StoredTensor, open_safetensors
+from malmoi.data.outputs import refuse_old_folder
 from malmoi.errors import MalmoiError
 
 
@@ -27,12 +28,6 @@ def convert_folder(source: str | Path, out: Path) -> Bundle:
     bundle = read_folder(find_folder(source))
     bundle.save(out)
     return bundle
-
-
-def refuse_old_folder(out: Path) -> None:
-    """Stop where a conversion would write into what is there already."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise MalmoiError(f"--out {out} exists already; name a new folder.")
 
 
 def read_folder(folder: Path) -> Bundle:

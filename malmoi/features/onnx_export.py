@@ -12,9 +12,9 @@ from pathlib import Path
 
 from malmoi.checkpoint.bundle import Bundle
 from malmoi.checkpoint.configuration import make_configuration
-from malmoi.checkpoint.conversion import refuse_old_folder
 from malmoi.checkpoint.location import CONFIG
 from malmoi.data.folders import publish_folder
+from malmoi.data.outputs import refuse_old_folder
 from malmoi.errors import MalmoiError
 from malmoi.features.onnx_names import FOLDER, INT8_MODEL, MODEL, check_installed
 

@@ -44,9 +44,9 @@ class Files:
         self.reports.append(report)
         return report
 
-    def text(self, source: Source, report: SourceReport) -> Iterator[str]:
+    def text(self, source: Source, report: SourceReport, *, mend_lines: bool = True) -> Iterator[str]:
         """The text of a file, decompressed and decoded, a chunk at a time."""
-        decoder = TextDecoder(report.path, self._encoding)
+        decoder = TextDecoder(report.path, self._encoding, mend_lines=mend_lines)
         try:
             for text in decoder.decode(read_bytes(source, report, self._count)):
                 report.encoding = decoder.encoding
@@ -54,7 +54,9 @@ class Files:
         finally:
             report.encoding = decoder.encoding
 
-    def parquet(self, source: Source, report: SourceReport, choose: Choose, complain: Complain) -> Iterator[Record]:
+    def parquet(
+        self, source: Source, report: SourceReport, choose: Choose, complain: Complain, *, mend_lines: bool = True
+    ) -> Iterator[Record]:
         """The records of a Parquet file."""
         before = self.bytes_read
         chunks = read_bytes(source, report, self._count)
@@ -68,7 +70,7 @@ class Files:
             def show(share: float) -> None:
                 self.bytes_read = before + int(size * share)
 
-            yield from read_parquet(str(source.path), report, choose, complain, show)
+            yield from read_parquet(str(source.path), report, choose, complain, show, mend_lines=mend_lines)
             return
         # A Parquet file is read from its end, which a stream has not got: it goes to a temporary file first.
         with tempfile.TemporaryFile() as file:
@@ -76,7 +78,7 @@ class Files:
             for chunk in chunks:
                 file.write(chunk)
             file.seek(0)
-            yield from read_parquet(file, report, choose, complain, lambda share: None)
+            yield from read_parquet(file, report, choose, complain, lambda share: None, mend_lines=mend_lines)
 
     def _count(self, count: int) -> None:
         self.bytes_read += count
@@ -96,10 +98,12 @@ def read_records(
     *,
     header: bool = True,
     mend: bool = True,
+    mend_lines: bool = True,
 ) -> Iterator[Record]:
-    """The records of a text in the report's format: jsonl, csv or tsv."""
+    """The records of a text in the report's format: jsonl, csv or tsv. Line ends within a text become `\\n`, unless
+    places in it are to be those of the text as it was given."""
     if report.format == "jsonl":
-        return read_json(chunks, report, choose, complain, mend=mend)
+        return read_json(chunks, report, choose, complain, mend=mend, mend_lines=mend_lines)
     reader = read_csv if report.format == "csv" else read_tsv
     return reader(chunks, report, choose, complain, header=header)
 

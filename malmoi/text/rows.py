@@ -58,11 +58,11 @@ class TextRows(Files):
 
     def _records(self, report: SourceReport) -> Iterator[Record]:
         if report.format == "parquet":
-            return self.parquet(self.source, report, self._choose(report), refuse)
-        text = self.text(self.source, report)
+            return self.parquet(self.source, report, self._choose(report), refuse, mend_lines=False)
+        text = self.text(self.source, report, mend_lines=report.format != "csv")
         if report.format == "txt":
             return (Record(number, [line]) for number, line in enumerate(cut_lines(text, report.path), 1))
-        return read_records(text, report, self._choose(report), refuse, mend=False)
+        return read_records(text, report, self._choose(report), refuse, mend=False, mend_lines=False)
 
     def _choose(self, report: SourceReport) -> Choose:
         text_field, id_field = self.fields
