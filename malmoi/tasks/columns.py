@@ -31,6 +31,7 @@ class Columns:
     choices: Annotated[
         str | None, Parameter(help="Column of a list of choices, or a column for each: ending0,ending1,…")
     ] = None
+    id: Annotated[str | None, Parameter(help="Column of the id; one that is called so, or rows are counted.")] = None
     multi_label: Annotated[
         bool,
         Parameter(
@@ -64,6 +65,7 @@ _TEXT: _Names = (
     ("sentence", "document", "review", "content", "comment", "utterance"),
     ("title", "headline", "question", "query"),
 )
+_ID: _Names = (("id",), ("guid", "qid", "question_id"))
 _LABEL: _Names = (
     ("label",),
     ("gold_label", "labels"),
@@ -93,14 +95,19 @@ _NUMBERED_CHOICE = re.compile(r"(choice|ending|option|alternative|answer)[_ ]?(\
 
 
 class ColumnChoice:
-    """Chooses the columns of one file, and keeps which of them plays which role (text, pair, label, …)."""
+    """Chooses the columns of one file, and keeps which of them plays which role (text, pair, label, …).
 
-    def __init__(self, task: TaskName, columns: Columns, labelled: bool, what: str) -> None:
+    Rows that are to be answered have an id, and some of their columns are `kept` under a name.
+    """
+
+    def __init__(self, task: TaskName, columns: Columns, labelled: bool, what: str, keep: Sequence[str] = ()) -> None:
         self.what = what
         self.roles: dict[str, list[str]] = {}
+        self.kept: dict[str, str] = {}
         self._task = task
         self._columns = columns
         self._labelled = labelled
+        self._keep = keep
         self._names: list[str] = []
         self._place = ""
 
@@ -112,17 +119,21 @@ class ColumnChoice:
                 require_field(name, self._names, place, self.what)
         else:
             self.roles = {role: names for role, names in self._find_roles().items() if names}
+            if not self._labelled:
+                self._find_id()
+                self._find_kept(self._keep)
         return [name for names in self.roles.values() for name in names]
 
     def _find_roles(self) -> dict[str, list[str]]:
         columns, task, roles = self._columns, self._task, dict[str, list[str]]()
         if task == "tag":
-            roles["text"] = self._find("text", columns.text, (("words", "tokens"),), "the words")
+            usual: _Names = (("words", "tokens"),)
+            roles["text"] = self._find("text", columns.text, usual if self._labelled else usual + _TEXT, "the words")
             if self._labelled:
                 names: _Names = (("tags",), ("ner_tags", "labels"), ("label", "pos_tags"))
                 roles["label"] = self._find("label", columns.label, names, "the tags")
         elif task == "answer":
-            roles["id"] = self._guess((("id",), ("guid", "qid", "question_id")))[:1]
+            roles["id"] = self._guess(_ID)[:1] if columns.id is None else [self._require("id", columns.id)]
             roles["text"] = self._find("text", columns.text, (("question",),), "the question")
             roles["pair"] = self._find("pair", columns.pair, _CONTEXT, "the context")
             if self._labelled:
@@ -141,6 +152,21 @@ class ColumnChoice:
             if self._labelled:
                 roles["label"] = self._find_label()
         return roles
+
+    def _find_id(self) -> None:
+        usual = self._guess(_ID)[:1]
+        found = usual if self._columns.id is None else [self._require("id", self._columns.id)]
+        if found:
+            self.roles["id"] = found
+
+    def _find_kept(self, keep: Sequence[str]) -> None:
+        """Columns that are kept, by their names, or by what they are: text, pair, id."""
+        self.kept = {
+            name: name if name in self._names or name not in self.roles else self.roles[name][0] for name in keep
+        }
+        known = {name for names in self.roles.values() for name in names}
+        if others := [self._require("keep", name) for name in self.kept.values() if name not in known]:
+            self.roles["keep"] = others
 
     def _find_texts(self) -> dict[str, list[str]]:
         """One text for classify unless a pair is asked for, two for pair, and for the others as many as there are."""

@@ -76,9 +76,11 @@ def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = N
 
 
 def find_seq_len(bundle: Bundle, kind: type[Kind[Any, Any]], asked: int | None) -> int:
-    """The longest sequence: as asked, as it was trained with, or the usual one, as far as the model has positions."""
+    """The longest sequence: as asked, as it was trained with, or all that the model has positions for; windows have
+    their usual length."""
     limit = int(bundle.config.max_position_embeddings)
     if asked is not None and asked > limit:
         raise MalmoiError(f"--seq-len {asked}: the model has {limit} positions; choose at most that many.")
     trained = None if bundle.head is None else bundle.head.settings.get("seq_len")
-    return asked or min(limit, trained if isinstance(trained, int) else kind.default_seq_len)
+    usual = kind.default_seq_len if kind.reads_windows else limit
+    return asked or min(limit, trained if isinstance(trained, int) else usual)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from malmoi.blocks.heads import Head
 from malmoi.objectives.task import LossPart
-from malmoi.tasks.encoding import TextEncoder, pair_up
+from malmoi.tasks.encoding import pair_up
 from malmoi.tasks.examples import Scored
 from malmoi.tasks.kind import Kind, Mistake
 from malmoi.tasks.metrics import pearson, spearman
@@ -24,13 +24,14 @@ from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_te
 class Scoring(Kind[Scored, Score]):
     metric: ClassVar[str] = "spearman"
     metrics: ClassVar[tuple[str, ...]] = ("spearman", "pearson", "mean_squared_error")
+    fields: ClassVar[tuple[str, ...]] = ("score",)
 
     @classmethod
     def make_head(cls, examples: Sequence[Scored], options: FinetuningOptions) -> Head:
         return Head("sequence", ("score",), "regression", options.dropout)
 
     def encode(self, examples: Sequence[Scored]) -> Items:
-        encodings = TextEncoder(self.tokenizer, self.seq_len).encode([pair_up(one.text, one.pair) for one in examples])
+        encodings = self.encode_texts([pair_up(one.text, one.pair) for one in examples])
         scores = np.array([0.0 if one.score is None else one.score for one in examples], np.float32)
         return lay_items([[one] for one in encodings], range(len(examples)), targets=scores)
 

@@ -21,7 +21,7 @@ from malmoi.blocks.heads import Head
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.encoding import TextEncoder
 from malmoi.tasks.entities import find_entities, score_entities
-from malmoi.tasks.examples import Tagged
+from malmoi.tasks.examples import Tagged, Untagged
 from malmoi.tasks.kind import Kind, Mistake, softmax
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.predictions import TaggedSpan, Tagging
@@ -48,7 +48,9 @@ class WrittenText(Tagged):
 
 class TagWords(Kind[Tagged, Tagging]):
     metric: ClassVar[str] = "f1"
+    reads_windows: ClassVar[bool] = True
     metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "tag_accuracy")
+    fields: ClassVar[tuple[str, ...]] = ("tags", "spans", "entities")
 
     @classmethod
     def make_head(cls, examples: Sequence[Tagged], options: FinetuningOptions) -> Head:
@@ -65,6 +67,9 @@ class TagWords(Kind[Tagged, Tagging]):
         """Texts as examples, cut into words as those were that the model has learned from."""
         cut = "spaces" if self.head is None else str(self.head.settings.get("words", "spaces"))
         return [_cut_words(text, _WORDS.get(cut, _WORDS["spaces"])) for text in texts]
+
+    def take(self, example: Tagged | Untagged) -> Tagged:
+        return self.take_texts([example.text])[0] if isinstance(example, Untagged) else example
 
     def encode(self, examples: Sequence[Tagged]) -> Items:
         laid = [one.lay_out() for one in examples]
