@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +14,7 @@ from malmoi.tasks.answers import repair_answers
 from malmoi.tasks.columns import TASK_NAMES, ColumnChoice, Columns, TaskName
 from malmoi.tasks.conll import looks_like_conll, read_conll
 from malmoi.tasks.examples import Asked, Classified, Example, Question, Scored, Tagged, Untagged
+from malmoi.tasks.notes import ReadingNotes
 from malmoi.tasks.rows import EmptyText, Row, make_example
 from malmoi.tasks.squad import read_squad
 from malmoi.text.files import Files, read_records, refuse
@@ -31,34 +32,6 @@ __all__ = [
     "require_known_labels",
     "require_trainable",
 ]
-
-
-@dataclass
-class ReadingNotes:
-    """What happened while files were read, filled in as they are."""
-
-    files: list[SourceReport] = field(default_factory=list)
-    source: Files | None = None  # tells how far reading has come
-    empty: int = 0  # examples with an empty text
-    skipped: int = 0  # examples left out by --skip-label
-    repaired_answers: int = 0  # answers whose offset was wrong
-
-    @property
-    def bytes_read(self) -> int:
-        return 0 if self.source is None else self.source.bytes_read
-
-    @property
-    def total_bytes(self) -> int | None:
-        return None if self.source is None else self.source.total_bytes
-
-    @property
-    def can_repeat(self) -> bool:
-        """Whether the same can be read again; a pipe cannot."""
-        return self.total_bytes is not None
-
-    def identify(self) -> list[list[str | int | None]]:
-        """What tells these files, as they now are, from any others."""
-        return [] if self.source is None else [one.identify() for one in self.source.sources]
 
 
 def read_examples(
