@@ -13,6 +13,7 @@ from malmoi.checkpoint.configuration import read_configuration
 from malmoi.checkpoint.file_names import PICKLE, PICKLE_INDEX, WEIGHTS, WEIGHTS_INDEX
 from malmoi.checkpoint.location import find_folder, find_weights, read_index
 from malmoi.checkpoint.tensors import StoredTensor
+from malmoi.data.outputs import refuse_old_folder
 from malmoi.errors import MalmoiError
 
 
@@ -22,12 +23,6 @@ def convert_folder(source: str | Path, out: Path) -> Bundle:
     bundle = read_folder(find_folder(source))
     bundle.save(out)
     return bundle
-
-
-def refuse_old_folder(out: Path) -> None:
-    """Stop where a conversion would write into what is there already."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise MalmoiError(f"--out {out} exists already; name a new folder.")
 
 
 def read_folder(folder: Path) -> Bundle:

@@ -42,8 +42,7 @@ app.command("malmoi.cli.convert:convert", name="convert")
 def main() -> None:
     """Run the command line. A user's mistake is one sentence on standard error and exit code 2."""
     warnings.showwarning = _show_warning
-    # "-" is how people name standard input; the parser would take it for an option.
-    words = ["/dev/stdin" if word == "-" else word for word in sys.argv[1:]]
+    words = _name_pipes(sys.argv[1:])
     try:
         app(words, exit_on_error=False, print_error=False)
     except CycloptsError as mistake:
@@ -82,6 +81,16 @@ def _show_warning(
             print(f"malmoi: {message}", file=sys.stderr, flush=True)
     else:
         _show_python_warning(message, category, filename, lineno, file, line)
+
+
+def _name_pipes(words: list[str]) -> list[str]:
+    """ "-" is how people name standard input, and standard output after -o; the parser would take it for an option."""
+    outputs = ("-o", "--out")
+    named = [
+        word if word != "-" else "/dev/stdout" if before in outputs else "/dev/stdin"
+        for before, word in zip(["", *words], words, strict=False)
+    ]
+    return ["--out=/dev/stdout" if word in ("-o=-", "--out=-") else word for word in named]
 
 
 def _fail(sentence: str) -> None:

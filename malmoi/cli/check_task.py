@@ -114,6 +114,15 @@ def _print_part(page: Page, report: TaskReport, name: str, part: Part) -> None:
         [report.length_unit, "examples", "share"],
         [[bounds, f"{count:,}", f"{count / max(1, part.examples):.1%}"] for bounds, count in lengths.histogram.items()],
     )
+    whole = part.costs[-1].tokens if part.costs else 0
+    page.show(
+        f"Sequences, {name}: --seq-len is {report.seq_len} unless you say otherwise",
+        ["--seq-len", "cut", "share", "tokens computed"],
+        [
+            [str(one.seq_len), f"{one.cut:,}", f"{one.cut / part.examples:.1%}", f"{one.tokens / whole:.0%}"]
+            for one in part.costs
+        ],
+    )
     notes = {
         "left out by --skip-label": part.skipped,
         "questions without an answer": part.unanswerable,
@@ -121,7 +130,7 @@ def _print_part(page: Page, report: TaskReport, name: str, part: Part) -> None:
     }
     page.show(f"Notes, {name}", ["", "count"], [[word, f"{count:,}"] for word, count in notes.items() if count])
     findings = {
-        "longer than the model takes": part.too_long,
+        "longer than sequences will be": part.too_long,
         "repeated examples": part.duplicates,
         "same text, other label": part.contradictions,
     }

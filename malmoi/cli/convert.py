@@ -43,7 +43,8 @@ def _convert_to_onnx(folder: Path, out: Path, int8: bool) -> None:
     from malmoi.features.onnx_names import check_installed
 
     check_installed()
-    from malmoi.checkpoint.conversion import read_folder, refuse_old_folder
+    from malmoi.checkpoint.conversion import read_folder
+    from malmoi.data.outputs import refuse_old_folder
     from malmoi.features.onnx_export import export_onnx
 
     refuse_old_folder(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,7 +18,9 @@ def embed(
     file: Annotated[Path, Parameter(help="Texts, one a line or record: .txt .jsonl .csv .tsv .parquet; - is a pipe.")],
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"], help="File to write: .npy, .parquet or .jsonl.")],
+    out: Annotated[
+        Path, Parameter(name=["--out", "-o"], help="File to write: .npy, .parquet, .jsonl; - prints lines.")
+    ],
     text: Annotated[str | None, Parameter(help="The field or column that holds the text.")] = None,
     id: Annotated[str | None, Parameter(help="The field or column that holds the id; else texts are counted.")] = None,
     layers: Annotated[
@@ -44,7 +47,8 @@ def embed(
 ) -> None:
     """Turn a file of texts into vectors. The same command again goes on where an interrupted one stopped."""
     from malmoi.checkpoint.location import find_folder, find_weights
-    from malmoi.features.embedding import embed_file, make_plan
+    from malmoi.data.outputs import STANDARD_OUTPUT
+    from malmoi.features.embedding import embed_file, make_plan, print_vectors
     from malmoi.features.onnx_engine import find_onnx
     from malmoi.features.options import VectorOptions, WordOptions
     from malmoi.loading import choose_engine, load
@@ -60,15 +64,20 @@ def embed(
     else:
         options = VectorOptions(truncate, batch_tokens, layers or "last", combine, pool, normalize, dimensions)
     weights = [find_onnx(folder)] if engine == "onnx" else find_weights(folder)
-    plan = make_plan(folder, weights, TextRows(file, text, id, reading), out, options)
+    rows = TextRows(file, text, id, reading)
+    if out == STANDARD_OUTPUT:
+        embedder = load(folder, engine).embedder
+        count, too_long = print_vectors(embedder, rows, options)
+        if too_long:
+            print(f"malmoi: {embedder.describe_cut(too_long, count, truncate)}", file=sys.stderr)
+        return
+    plan = make_plan(folder, weights, rows, out, options)
     manifest = plan.find_finished()
     done = manifest is not None
     if manifest is None:
         embedder = load(folder, engine).embedder
         manifest = embed_file(embedder, plan)
         if manifest.cut:
-            import sys
-
             print(f"malmoi: {embedder.describe_cut(manifest.cut, manifest.texts, truncate)}", file=sys.stderr)
     if json:
         import json as format

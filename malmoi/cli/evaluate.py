@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +21,7 @@ def evaluate(
         TaskName | None, Parameter(help="embed judges vectors, pair reads pairs; else the model's own task.")
     ] = None,
     columns: Columns | None = None,
-    seq_len: Annotated[int | None, Parameter(help="Longest sequence; as trained by default.")] = None,
+    seq_len: Annotated[int | None, Parameter(help="Longest sequence; by default as trained, else all of it.")] = None,
     threshold: Annotated[
         float | None, Parameter(help="How much better no answer has to be than the best one; as trained by default.")
     ] = None,
@@ -35,10 +37,13 @@ def evaluate(
         path.stat()
     from malmoi.progress import progress
     from malmoi.tasks.inference import predict
+    from malmoi.tasks.labelling import MultiLabelling
     from malmoi.tasks.reading import read_examples, require_known_labels
-    from malmoi.tasks.use import open_task
+    from malmoi.tasks.use import open_task, tell_cut
 
     opened = open_task(folder, task, seq_len, device, threshold)
+    if isinstance(opened.kind, MultiLabelling):
+        columns = replace(columns or Columns(), multi_label=True)
     examples = list(read_examples(opened.task, files, columns, labelled=True))
     if opened.kind.head is not None:
         require_known_labels(examples, opened.kind.head.labels)
@@ -48,6 +53,8 @@ def evaluate(
         predictions = predict(
             kind, opened.bundle.model, examples, opened.device, show=lambda share: show(round(share * count))
         )
+    if cut := tell_cut(opened.bundle, kind):
+        print(f"malmoi: {cut}", file=sys.stderr)
     figures = kind.measure(examples, predictions) | kind.find_thresholds(examples, predictions)
     if json:
         import json as format

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from malmoi.data.outputs import refuse_inputs, refuse_old_folder
 from malmoi.errors import MalmoiError
 from malmoi.text.reading import Corpus, ReadOptions
 from malmoi.text.sources import keep_standard_input
@@ -37,7 +38,7 @@ def train(
     """Learn a tokenizer from text."""
     from malmoi.text.tokenizer_training import train_tokenizer
 
-    _refuse_other_files(out)
+    _refuse_output(out, [*files])
     keep_standard_input(files)  # training reads its text twice
     texts = _Texts(files, reading, "training")
     tokenizer = train_tokenizer(
@@ -74,7 +75,7 @@ def extend(
         raise MalmoiError("Nothing to add: say how many pieces to learn with --add, or which words with --words.")
     if add > 0 and not files:
         raise MalmoiError(f"--add {add} needs text to learn from: name files after the tokenizer.")
-    _refuse_other_files(out)
+    _refuse_output(out, [*(files or []), tokenizer])
     texts = _Texts(files or [], reading, "counting words")
     before = load_tokenizer(tokenizer)
     after = extend_tokenizer(before, texts if files else (), add=add, words=_read_words(words))
@@ -143,10 +144,11 @@ def _read_words(path: Path | None) -> list[str]:
     return words
 
 
-def _refuse_other_files(out: Path) -> None:
+def _refuse_output(out: Path, inputs: list[str | Path]) -> None:
     """Stop before the work begins where the result could not be written."""
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "tokenizer.json").is_file()):
-        raise MalmoiError(f"--out {out} exists and holds other files; name a new folder.")
+    refuse_inputs(out, inputs, may_lie_within=True)
+    # Whether a tokenizer that is there is the same shows when this one is made.
+    refuse_old_folder(out, unless_it_holds="tokenizer.json")
 
 
 def _save_new(tokenizer: Tokenizer, out: Path) -> None:

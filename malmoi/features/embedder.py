@@ -5,9 +5,8 @@ N texts, W words, D dimensions, T tokens, L layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,6 @@ from malmoi.features.pooling import finish_vectors, pool_tokens
 from malmoi.features.sequences import SequenceMaker, Sequences
 from malmoi.features.words import Span, WordVectors, assign_pieces, find_words, join_pieces, locate_words
 from malmoi.text.tokenizer import Tokenizer
-
-T = TypeVar("T")
 
 # Texts are encoded and sorted so many at a time: enough for batches of like lengths, little enough for the memory.
 _BLOCK_TEXTS = 4096
@@ -65,7 +62,6 @@ class Embedder:
 
     def embed(self, texts: Sequence[str], options: VectorOptions) -> tuple[NDArray[np.float32], int]:
         """A vector for each text (N, D), and how many texts were longer than the model takes."""
-        texts = list_texts(texts)
         recipe = self._make_recipe(options)
         vectors = np.empty((len(texts), recipe.size), dtype=np.float32)
         cut = 0
@@ -87,7 +83,6 @@ class Embedder:
         A text is a string, or a list of words, which are then joined by spaces. `words` are the words of texts that are
         strings; without them words are what stands between white space.
         """
-        texts = list_texts(texts)
         if words is not None and len(words) != len(texts):
             raise MalmoiError(f"{len(words)} lists of words were given for {len(texts)} texts; each text needs one.")
         layers = parse_layers(options.layers, self.engine.num_hidden_layers)
@@ -115,7 +110,6 @@ class Embedder:
 
     def hidden_states(self, texts: Sequence[str], options: BatchOptions, attentions: bool) -> list[TextStates]:
         """All layers of each text, one result a text; a text that is too long raises."""
-        texts = list_texts(texts)
         engine = self.engine
         if attentions and not isinstance(engine, AttendingEngine):
             raise MalmoiError("this engine does not give attention weights; load the model with malmoi.load.")
@@ -217,12 +211,6 @@ class Embedder:
         for places in plan_batches(lengths, batch_tokens):
             batch, tokens, mask = fill_batch(ids, places, self._pad_id)
             yield places, tokens, self.engine.run(batch, np.zeros_like(batch), mask, layers, pooler)
-
-
-def list_texts(texts: Iterable[T]) -> list[T]:
-    if isinstance(texts, str):
-        raise MalmoiError("give a list of texts, not a single one: [text].")
-    return list(texts)
 
 
 def _pool_output(output: EngineOutput, lengths: NDArray[np.int64], recipe: _Recipe) -> NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from malmoi.checkpoint.location import identify_model
+from malmoi.data.outputs import refuse_inputs
 from malmoi.errors import MalmoiError
 from malmoi.features.embedder import Embedder
 from malmoi.features.options import VectorOptions, WordOptions
-from malmoi.features.sequences import check_text
-from malmoi.features.vector_file import VectorFile, VectorManifest, recognise
+from malmoi.features.vector_file import VectorFile, VectorManifest, recognise, to_json_lines
 from malmoi.progress import progress
+from malmoi.text.given import check_text
 from malmoi.text.rows import TextRow, TextRows
 
 # What is computed between two notes in the journal, and all that is in memory at a time.
@@ -48,6 +50,7 @@ def make_plan(
 ) -> Plan:
     """Nothing is computed or loaded for this, so what is wrong with the files is said at once."""
     text, id = rows.fields
+    refuse_inputs(out, [rows.source.path])
     recipe = {
         "model": identify_model(folder, weights),
         "file": rows.source.identify(),
@@ -94,6 +97,17 @@ def embed_file(embedder: Embedder, plan: Plan) -> VectorManifest:
                 file.discard()
                 raise
         return file.finish()
+
+
+def print_vectors(embedder: Embedder, rows: TextRows, options: VectorOptions | WordOptions) -> tuple[int, int]:
+    """Lines of JSON on standard output, a block of texts at a time; returns how many there are, how many cut."""
+    count = cut = 0
+    for block in _cut_blocks(rows, 0):
+        lines, vectors, more = _embed_block(embedder, block, options)
+        sys.stdout.writelines(to_json_lines(lines, vectors))
+        sys.stdout.flush()
+        count, cut = count + len(block), cut + more
+    return count, cut
 
 
 def _embed_block(

@@ -13,6 +13,7 @@ import torch
 
 from malmoi.checkpoint.bundle import Bundle
 from malmoi.errors import MalmoiError
+from malmoi.text.given import check_text
 from malmoi.text.tokenizer import Tokenizer
 from malmoi.values import Encoded
 
@@ -36,8 +37,9 @@ def fill_gaps(bundle: Bundle, text: str, top: int) -> list[list[Fill]]:
             "The files of this model hold no head for hidden words, so it cannot fill gaps; "
             "use one that was saved with it, or pre-train it."
         )
-    if top < 1:
-        raise MalmoiError(f"--top {top}: at least 1 is needed.")
+    if not isinstance(top, int) or top < 1:
+        raise MalmoiError(f"--top {top}: a whole number from 1 on is needed.")
+    check_text(text, "the text")
     if tokenizer.mask_id is None:
         raise MalmoiError("The tokenizer of this model has no mask token, so there is no gap to fill.")
     encoded = tokenizer.encode(text)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from malmoi.checkpoint.bundle import Bundle
 from malmoi.checkpoint.configuration import make_configuration
-from malmoi.checkpoint.conversion import refuse_old_folder
 from malmoi.checkpoint.file_names import CONFIG
 from malmoi.checkpoint.replacing import fill_folder
+from malmoi.data.outputs import refuse_old_folder
 from malmoi.errors import MalmoiError
 from malmoi.features.onnx_names import FOLDER, INT8_MODEL, MODEL, check_installed
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +10,9 @@ from tokenizers import Encoding
 
 from malmoi.errors import MalmoiError
 from malmoi.features.options import Truncation
+from malmoi.text.given import check_text
 from malmoi.text.panics import catch_panics
 from malmoi.text.tokenizer import Tokenizer
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,3 @@ def _frame_of(encoding: Encoding) -> tuple[int, int]:
         return min(1, len(is_special)), min(1, len(is_special))
     end = len(is_special) - next(place for place, special in enumerate(reversed(is_special)) if not special)
     return begin, end
-
-
-def check_text(text: object, place: str) -> None:
-    """Refuse what no tokenizer takes."""
-    if not isinstance(text, str):
-        raise MalmoiError(f"{place} is of type {type(text).__name__}; a text is needed.")
-    if half := _LONE_SURROGATE.search(text):
-        raise MalmoiError(
-            f"{place}: character {half.start() + 1} is half a surrogate pair (U+{ord(half[0]):04X}), which stands for "
-            "no character; mend or remove it."
-        )

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from malmoi.data.folders import publish_file, write_whole
+from malmoi.data.folders import publish_file
 from malmoi.data.growing import GrowingFolder
+from malmoi.data.outputs import find_made, note_made
 from malmoi.errors import MalmoiError
 
 _VECTORS, _LINES, _FINAL = "vectors.bin", "rows.jsonl", "final"
@@ -77,7 +78,7 @@ class VectorFile:
             raise MalmoiError("there is no text in the input, so there are no vectors to write.")
         self._files.close()
         final = _WRITERS[self._out.suffix](self)
-        write_whole(self._out.with_name(self._out.name + ".json"), json.dumps(asdict(self.manifest), indent=1) + "\n")
+        note_made(self._out, asdict(self.manifest))
         publish_file(final, self._out)
         self.discard()
         return self.manifest
@@ -118,10 +119,7 @@ class VectorFile:
         final = self._folder / _FINAL
         with final.open("w", encoding="utf-8") as file:
             for lines, vectors in self._blocks():
-                for line, vector in zip(lines, vectors, strict=True):
-                    # numpy writes a 32-bit number as shortly as it can be told from its neighbours.
-                    numbers = ", ".join(map(str, vector))
-                    file.write(f'{json.dumps(line, ensure_ascii=False)[:-1]}, "vector": [{numbers}]}}\n')
+                file.writelines(to_json_lines(lines, vectors))
         return final
 
     def write_parquet(self) -> Path:
@@ -150,6 +148,13 @@ class VectorFile:
         return final
 
 
+def to_json_lines(lines: list[dict[str, Any]], vectors: NDArray[np.float32]) -> Iterator[str]:
+    for line, vector in zip(lines, vectors, strict=True):
+        # numpy writes a 32-bit number as shortly as it can be told from its neighbours.
+        numbers = ", ".join(map(str, vector))
+        yield f'{json.dumps(line, ensure_ascii=False)[:-1]}, "vector": [{numbers}]}}\n'
+
+
 # Each makes the file in the folder and says where.
 _WRITERS: dict[str, Callable[[VectorFile], Path]] = {
     ".npy": VectorFile.write_npy,
@@ -163,14 +168,5 @@ def recognise(out: Path, recipe: dict[str, Any], *, can_resume: bool) -> VectorM
     """The manifest of an output that is there already for the same inputs; None where there is nothing yet."""
     if out.suffix not in ENDINGS:
         raise MalmoiError(f"--out {out}: the ending says what is written; choose one of {', '.join(ENDINGS)}.")
-    if not out.exists():
-        return None
-    try:
-        manifest = VectorManifest(**json.loads(out.with_name(out.name + ".json").read_text("utf-8")))
-        if manifest.recipe == recipe and can_resume and out.is_file():
-            return manifest
-    except (OSError, ValueError, TypeError):
-        pass
-    raise MalmoiError(
-        f"{out} exists and was made from other text, options or model; choose another --out or remove it."
-    )
+    note = find_made(out, recipe, can_repeat=can_resume)
+    return None if note is None else VectorManifest(**note)

@@ -40,7 +40,9 @@ _QUESTION_SHARE = 4  # a question takes at most this part of a sequence
 
 class Answering(Kind[Question, Reply]):
     metric: ClassVar[str] = "f1"
+    reads_windows: ClassVar[bool] = True
     metrics: ClassVar[tuple[str, ...]] = ("f1", "exact_match")
+    fields: ClassVar[tuple[str, ...]] = ("text", "start", "end", "score", "no_answer_score", "candidates")
     default_seq_len: ClassVar[int] = 384
 
     @classmethod
@@ -144,7 +146,6 @@ class Answering(Kind[Question, Reply]):
         ]
         answer = candidates[0] if prediction.answer is not None else {"text": "", "start": None, "end": None}
         return {
-            "id": example.id,
             **{name: answer[name] for name in ("text", "start", "end")},
             "score": prediction.no_answer_score if prediction.answer is None else prediction.answer.score,
             "no_answer_score": prediction.no_answer_score,

@@ -12,13 +12,18 @@ from pathlib import Path
 from malmoi.errors import MalmoiError
 from malmoi.tasks.columns import Columns, TaskName
 from malmoi.tasks.examples import Choice, Classified, Example, Question, Scored, Tagged
-from malmoi.tasks.lengths import LengthMeter
+from malmoi.tasks.lengths import LengthMeter, SequenceCost, choose_seq_len, cost_of
 from malmoi.tasks.reading import ReadingNotes, read_examples
 from malmoi.text.checking import Faults, Finding, Lengths, describe_lengths, say_count
 from malmoi.text.sources import SourceReport
 
 _BATCH = 1024
 _UNBALANCED = 20
+_LONGEST_KEPT = 5
+# Lengths of sequences whose cost is shown.
+_TRIED = (64, 128, 256, 512)
+# Tasks whose long texts are read to their end.
+_READ_IN_WINDOWS = ("tag", "answer")
 # What people write where there is no label.
 _NO_LABELS = frozenset({"-", "-1", "?", "n/a", "na", "nan", "none", "null", "unknown"})
 
@@ -36,6 +41,7 @@ class Part:
     labels: dict[str, int] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)  # least, mean, greatest
     lengths: Lengths = field(default_factory=Lengths)
+    costs: list[SequenceCost] = field(default_factory=list)  # of sequences of several lengths
     too_long: Finding = field(default_factory=Finding)
     duplicates: Finding = field(default_factory=Finding)
     contradictions: Finding = field(default_factory=Finding)
@@ -43,11 +49,16 @@ class Part:
 
 @dataclass
 class TaskReport:
-    """What `check_task` found out. A duplicate is any occurrence after the first; a contradiction has another label."""
+    """What `check_task` found out. A duplicate is any occurrence after the first; a contradiction has another label.
+
+    `length_limit` is what the model takes, `seq_len` how long sequences will be if nobody says otherwise: None where
+    there is no model to ask, or where long texts are read in windows, and nothing is cut.
+    """
 
     task: TaskName
     length_unit: str
     length_limit: int | None
+    seq_len: int | None = None
     train: Part = field(default_factory=Part)
     dev: Part | None = None
     overlap: Finding = field(default_factory=Finding)  # dev examples that are also trained on
@@ -68,6 +79,9 @@ def check_task(
     report = TaskReport(task, meter.unit, meter.limit)
     train = _Check(report.train, meter)
     report.problems += train.read(task, files, columns)
+    if meter.unit == "tokens" and task not in _READ_IN_WINDOWS:
+        report.seq_len = choose_seq_len(train.lengths, meter.limit)
+        train.find_cut(report.seq_len)
     report.problems += _find_unlearnable(task, report.train, columns)
     if dev:
         report.dev = Part()
@@ -79,7 +93,10 @@ def check_task(
                 if label not in report.train.labels:
                     report.unseen_labels.note(example.place, label)
 
-        report.problems += _Check(report.dev, meter, compare).read(task, dev, columns)
+        held_out = _Check(report.dev, meter, compare)
+        report.problems += held_out.read(task, dev, columns)
+        if report.seq_len is not None:
+            held_out.find_cut(report.seq_len)
         if report.unseen_labels.count and report.train.labels:
             first = report.unseen_labels.examples[0]
             known = ", ".join(sorted(report.train.labels))
@@ -96,10 +113,11 @@ class _Check:
 
     def __init__(self, part: Part, meter: LengthMeter, compare: Callable[[Example, bytes], None] | None = None) -> None:
         self.targets: dict[bytes, str] = {}
+        self.lengths: Counter[int] = Counter()
         self._part = part
         self._meter = meter
         self._compare = compare
-        self._lengths: Counter[int] = Counter()
+        self._longest: list[tuple[int, str]] = []  # examples by their lengths, and where they stand
         self._labels: Counter[str] = Counter()
         self._scores: list[float] = []
 
@@ -110,7 +128,7 @@ class _Check:
             examples = read_examples(task, paths, columns, labelled=True, complain=faults.note, notes=notes)
             readable = _until_mistake(examples, faults)
             while batch := list(islice(readable, _BATCH)):
-                self._add(batch)
+                self._add(batch, apart=task == "embed")
         except MalmoiError as mistake:
             faults.note(mistake)
         part = self._part
@@ -120,17 +138,33 @@ class _Check:
         if self._scores:
             mean = sum(self._scores) / len(self._scores)
             part.scores = {"least": min(self._scores), "mean": mean, "greatest": max(self._scores)}
-        part.lengths.longest = max(self._lengths, default=0)
-        describe_lengths(self._lengths, sum(length * count for length, count in self._lengths.items()), part.lengths)
+        part.lengths.longest = max(self.lengths, default=0)
+        describe_lengths(self.lengths, sum(length * count for length, count in self.lengths.items()), part.lengths)
         return faults.tell(", ".join(map(str, paths)))
 
-    def _add(self, batch: list[Example]) -> None:
+    def find_cut(self, seq_len: int) -> None:
+        """Note what sequences of this length cut off, and what others would."""
+        if not self.lengths:
+            return
+        part, limit = self._part, self._meter.limit
+        for length, place in self._longest:
+            if length > seq_len:
+                part.too_long.note(place, f"{length:,} {self._meter.unit}")
+        part.too_long.count = cost_of(self.lengths, seq_len).cut
+        tried = {length for length in (*_TRIED, seq_len, limit) if length and (not limit or length <= limit)}
+        for length in sorted(tried):
+            part.costs.append(cost_of(self.lengths, length))
+            if not part.costs[-1].cut:
+                break
+
+    def _add(self, batch: list[Example], *, apart: bool) -> None:
         part = self._part
-        for example, length in zip(batch, self._meter.measure(batch), strict=True):
+        lengths = self._meter.measure(batch, apart=apart)
+        found = [*self._longest, *((length, one.place) for one, length in zip(batch, lengths, strict=True))]
+        self._longest = sorted(found, key=lambda one: -one[0])[:_LONGEST_KEPT]
+        for example, length in zip(batch, lengths, strict=True):
             part.examples += 1
-            self._lengths[length] += 1
-            if self._meter.limit is not None and length > self._meter.limit:
-                part.too_long.note(example.place, f"{length:,} {self._meter.unit}")
+            self.lengths[length] += 1
             self._labels.update(_labels(example))
             if isinstance(example, Scored) and example.score is not None:
                 self._scores.append(example.score)
@@ -233,7 +267,10 @@ def _remarks(report: TaskReport, part: Part) -> Iterator[str]:
         yield f"{part.duplicates.count / part.examples:.0%} of the examples repeat an earlier one: leave them out"
     if part.too_long.count:
         share = part.too_long.count / part.examples
-        yield f"{share:.1%} longer than the model's {report.length_limit:,} {report.length_unit}: they will be cut"
+        yield (
+            f"{share:.1%} longer than sequences will be, {report.seq_len:,} {report.length_unit} (--seq-len): "
+            "they will be cut"
+        )
     if part.empty:
         yield f"{say_count(part.empty, 'example')} with an empty text"
     if part.repaired_answers:

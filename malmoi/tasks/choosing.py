@@ -16,7 +16,6 @@ from torch.nn import functional
 
 from malmoi.blocks.heads import Head
 from malmoi.objectives.task import LossPart
-from malmoi.tasks.encoding import TextEncoder
 from malmoi.tasks.examples import Choice
 from malmoi.tasks.kind import Kind, Mistake, softmax
 from malmoi.tasks.metrics import accuracy
@@ -29,14 +28,14 @@ from malmoi.values import IGNORED
 class Choosing(Kind[Choice, Chosen]):
     metric: ClassVar[str] = "accuracy"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+    fields: ClassVar[tuple[str, ...]] = ("index", "choice", "scores")
 
     @classmethod
     def make_head(cls, examples: Sequence[Choice], options: FinetuningOptions) -> Head:
         return Head("choice", (), None, options.dropout)
 
     def encode(self, examples: Sequence[Choice]) -> Items:
-        encoder = TextEncoder(self.tokenizer, self.seq_len)
-        encodings = iter(encoder.encode([(one.prompt, choice) for one in examples for choice in one.choices]))
+        encodings = iter(self.encode_texts([(one.prompt, choice) for one in examples for choice in one.choices]))
         sequences = [[next(encodings) for _ in one.choices] for one in examples]
         answers = np.array([IGNORED if one.answer is None else one.answer for one in examples], np.int64)
         return lay_items(sequences, range(len(examples)), targets=answers)

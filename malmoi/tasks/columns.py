@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
@@ -34,6 +34,7 @@ class Columns(FileOptions):
     choices: Annotated[
         str | None, Parameter(help="Column of a list of choices, or a column for each: ending0,ending1,…")
     ] = None
+    id: Annotated[str | None, Parameter(help="Column of the id; one that is called so, or rows are counted.")] = None
     multi_label: Annotated[
         bool,
         Parameter(
@@ -59,6 +60,7 @@ class Columns(FileOptions):
 
 # A task may be about titles, which nobody would take for a corpus.
 _TEXT: Names = (*TEXT_NAMES, ("title", "headline", "question", "query"))
+_ID: Names = (("id",), ("guid", "qid", "question_id"))
 _LABEL: Names = (
     ("label",),
     ("gold_label", "labels"),
@@ -92,13 +94,20 @@ _OPTIONAL_ROLES = frozenset({"id", "start", "impossible"})
 
 
 class ColumnChoice:
-    """Chooses the columns of one file, and keeps which of them plays which role (text, pair, label, …)."""
+    """Chooses the columns of one file, and keeps which of them plays which role (text, pair, label, …).
 
-    def __init__(self, task: TaskName, columns: Columns, labelled: bool, report: SourceReport) -> None:
+    Rows that are to be answered have an id, and some of their columns are `kept` under a name.
+    """
+
+    def __init__(
+        self, task: TaskName, columns: Columns, labelled: bool, report: SourceReport, keep: Sequence[str] = ()
+    ) -> None:
         self.roles: dict[str, list[str]] = {}
+        self.kept: dict[str, str] = {}
         self._task = task
         self._columns = columns
         self._labelled = labelled
+        self._keep = keep
         self._report = report
         self._fields = fields_of(report, [], report.path)
 
@@ -111,6 +120,9 @@ class ColumnChoice:
                     require_field(name, self._fields.names, place, self.what)
         else:
             self.roles = {role: names for role, names in self._find_roles().items() if names}
+            if not self._labelled:
+                self._find_id()
+                self._find_kept(self._keep)
         return [name for names in self.roles.values() for name in names]
 
     @property
@@ -121,12 +133,15 @@ class ColumnChoice:
     def _find_roles(self) -> dict[str, list[str]]:
         columns, task, roles = self._columns, self._task, dict[str, list[str]]()
         if task == "tag":
-            roles["text"] = self._find("text", columns.text, (("words", "tokens"),), "the words")
+            usual: Names = (("words", "tokens"),)
+            roles["text"] = self._find("text", columns.text, usual if self._labelled else usual + _TEXT, "the words")
             if self._labelled:
                 names: Names = (("tags",), ("ner_tags", "labels"), ("label", "pos_tags"))
                 roles["label"] = self._find("label", columns.label, names, "the tags")
         elif task == "answer":
-            roles["id"] = self._fields.guess((("id",), ("guid", "qid", "question_id")))[:1]
+            roles["id"] = (
+                self._fields.guess(_ID)[:1] if columns.id is None else [self._fields.require("id", columns.id)]
+            )
             roles["text"] = self._find("text", columns.text, (("question",),), "the question")
             roles["pair"] = self._find("pair", columns.pair, _CONTEXT, "the context")
             if self._labelled:
@@ -145,6 +160,21 @@ class ColumnChoice:
             if self._labelled:
                 roles["label"] = self._find_label()
         return roles
+
+    def _find_id(self) -> None:
+        given = self._columns.id
+        found = self._fields.guess(_ID)[:1] if given is None else [self._fields.require("id", given)]
+        if found:
+            self.roles["id"] = found
+
+    def _find_kept(self, keep: Sequence[str]) -> None:
+        """Columns that are kept, by their names, or by what they are: text, pair, id."""
+        self.kept = {
+            name: name if name in self._fields.names or name not in self.roles else self.roles[name][0] for name in keep
+        }
+        known = {name for names in self.roles.values() for name in names}
+        if others := [self._fields.require("keep", name) for name in self.kept.values() if name not in known]:
+            self.roles["keep"] = others
 
     def _find_texts(self) -> dict[str, list[str]]:
         """One text for classify unless a pair is asked for, two for pair, and for the others as many as there are."""

@@ -17,7 +17,6 @@ from torch.nn import functional
 
 from malmoi.errors import MalmoiError
 from malmoi.objectives.task import LossPart
-from malmoi.tasks.encoding import TextEncoder
 from malmoi.tasks.examples import Scored
 from malmoi.tasks.kind import Kind, Mistake
 from malmoi.tasks.metrics import pearson, spearman
@@ -34,6 +33,7 @@ class Embedding(Kind[Scored, Similarity]):
 
     metric: ClassVar[str] = "spearman"
     metrics: ClassVar[tuple[str, ...]] = ("spearman", "pearson")
+    fields: ClassVar[tuple[str, ...]] = ("score",)
     # The score of texts that mean the same, taken from the examples to learn from.
     highest = 1.0
     scale = 20.0
@@ -49,7 +49,7 @@ class Embedding(Kind[Scored, Similarity]):
                     f"{one.place}: vectors are learned and judged on pairs; give the second text, --pair."
                 )
         texts = [text for one in examples for text in (one.text, one.pair or "")]
-        encodings = TextEncoder(self.tokenizer, self.seq_len).encode(texts)
+        encodings = self.encode_texts(texts)
         sequences = [encodings[place : place + 2] for place in range(0, len(encodings), 2)]
         scores = np.array([0.0 if one.score is None else one.score for one in examples], np.float32)
         return lay_items(sequences, range(len(examples)), targets=scores)

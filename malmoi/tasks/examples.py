@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,14 @@ class Tagged:
 
 
 @dataclass(frozen=True, slots=True)
+class Untagged:
+    """A text as it was written, whose words nobody has given (tag, to be answered)."""
+
+    text: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A piece of a context and the character where it begins."""
 
@@ -87,3 +97,13 @@ class Choice:
 
 
 Example = Classified | Scored | Tagged | Question | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A row to be answered: its id, or its number from 0 on where there are no ids, its example, None where the row has
+    no text, and the values of the columns that are to be kept."""
+
+    id: str | int
+    example: Example | Untagged | None
+    kept: Mapping[str, Any]

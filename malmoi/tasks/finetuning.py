@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from malmoi.tasks.embedding import Embedding
 from malmoi.tasks.inference import predict
 from malmoi.tasks.kind import Kind
 from malmoi.tasks.kinds import choose_kind, find_seq_len
+from malmoi.tasks.lengths import describe_cut, fit_seq_len
 from malmoi.tasks.options import FinetuningOptions
+from malmoi.tasks.ragged import Items
 from malmoi.tasks.reading import require_known_labels, require_trainable
 from malmoi.tasks.report import write_task_report
 from malmoi.training.distributed import World
@@ -52,6 +55,11 @@ class Finetuning:
     options: FinetuningOptions
     dev: Sequence[Any]
     description: dict[str, Any]
+
+    @cached_property
+    def dev_items(self) -> Items | None:
+        """The examples held out as the model is shown them: encoded once, for all evaluations."""
+        return self.kind.encode_all(self.dev) if self.dev else None
 
 
 def prepare_finetuning(
@@ -88,6 +96,8 @@ def prepare_finetuning(
     items = replace(kind.encode_all(examples), notes=None)
     if items.shrunk:
         tell(f"{items.shrunk:,} answers begin or end in what is no token (a space, U+200B); those ends are left out.")
+    if cut := describe_cut(kind.lengths, kind.seq_len, bundle.config.max_position_embeddings):
+        tell(cut)
     pad_id = bundle.tokenizer.pad_id or 0
     batches = TaskBatches(items, options.batch_size, pad_id, options.seed, together=kind.compares_examples())
     training = options.plan(batches.steps_an_epoch, bundle.config.hidden_size)
@@ -120,7 +130,7 @@ def finetune(run: Finetuning, out: Path, world: World, *, tell: Callable[[str], 
         best = BestWeights(folder, options.metric or kind.metric, options.patience)
 
         def evaluate(steps: int) -> dict[str, float]:
-            figures = measure(kind, model, run.dev, world, options)
+            figures = measure(kind, model, run.dev, world, options, run.dev_items)
             best.note(steps, figures, model)
             return figures
 
@@ -146,10 +156,15 @@ def finetune(run: Finetuning, out: Path, world: World, *, tell: Callable[[str], 
 
 
 def measure(
-    kind: Kind[Any, Any], model: nn.Module, examples: Sequence[Any], world: World, options: FinetuningOptions
+    kind: Kind[Any, Any],
+    model: nn.Module,
+    examples: Sequence[Any],
+    world: World,
+    options: FinetuningOptions,
+    items: Items | None = None,
 ) -> dict[str, float]:
     """The figures of a model on examples; every rank computes them all, so that all agree."""
-    figures = kind.measure(examples, predict(kind, model, examples, world.device, options.precision))
+    figures = kind.measure(examples, predict(kind, model, examples, world.device, options.precision, items=items))
     # A correlation with something constant is not defined; nothing was learned then.
     return {name: value if math.isfinite(value) else 0.0 for name, value in figures.items()}
 
@@ -163,7 +178,10 @@ def _fit_head(
     tell: Callable[[str], None],
 ) -> Kind[Any, Any]:
     head = chosen.make_head(examples, options)
-    seq_len = find_seq_len(bundle, task, options.seq_len)
+    wanted = options.seq_len
+    if wanted is None and not chosen.reads_windows:
+        wanted = fit_seq_len(bundle.tokenizer, examples, bundle.config.max_position_embeddings, apart=task == "embed")
+    seq_len = find_seq_len(bundle, task, wanted)
     if head is None:
         if bundle.head is not None:
             bundle.change_head(None, options.seed)
@@ -219,7 +237,7 @@ def _finish(run: Finetuning, out: Path, world: World, ending: Ending, kept: int)
     }
     confusion, mistakes, figures = None, [], {}
     if run.dev:
-        predictions = predict(kind, bundle.model, run.dev, world.device, run.options.precision)
+        predictions = predict(kind, bundle.model, run.dev, world.device, run.options.precision, items=run.dev_items)
         figures = kind.measure(run.dev, predictions)
         facts["kept"] = f"the model after step {kept:,}, which did best on the examples held out"
         facts |= {f"held out: {name.replace('_', ' ')}": f"{value:.4f}" for name, value in figures.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from malmoi.tasks.examples import Asked
 from malmoi.tasks.kind import Kind
 from malmoi.tasks.ragged import Items, cut_batch
 from malmoi.training.loop import cast
@@ -72,18 +74,22 @@ def predict(
     device: torch.device,
     precision: Precision = "fp32",
     show: Show = _show_nothing,
+    items: Items | None = None,
 ) -> list[Any]:
-    """A prediction for each example."""
+    """A prediction for each example; `items` are those that the kind has made of the examples before."""
     if not examples:
         return []
-    items = kind.encode_all(examples)
+    items = kind.encode_all(examples) if items is None else items
     return kind.interpret(examples, items, run_items(kind, model, items, device, precision, show))
 
 
 def predict_blocks(
-    kind: Kind[Any, Any], model: nn.Module, examples: Iterable[Any], device: torch.device
-) -> Iterator[list[tuple[Any, Any]]]:
-    """Examples with their predictions, in order, however many there are: a block of them at a time."""
-    examples = iter(examples)
-    while block := list(islice(examples, _EXAMPLES_AT_ONCE)):
-        yield list(zip(block, predict(kind, model, block, device), strict=True))
+    kind: Kind[Any, Any], model: nn.Module, rows: Iterable[Asked], device: torch.device
+) -> Iterator[list[tuple[Asked, Any]]]:
+    """Rows with their predictions, in order, however many there are: a block of them at a time. A row without text has
+    the prediction None."""
+    rows = iter(rows)
+    while block := list(islice(rows, _EXAMPLES_AT_ONCE)):
+        block = [row if row.example is None else replace(row, example=kind.take(row.example)) for row in block]
+        predictions = iter(predict(kind, model, [row.example for row in block if row.example is not None], device))
+        yield [(row, None if row.example is None else next(predictions)) for row in block]

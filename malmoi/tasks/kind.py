@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+import tokenizers
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from malmoi.blocks.heads import Head
 from malmoi.objectives.task import LossPart, Task
+from malmoi.tasks.encoding import TextEncoder
+from malmoi.tasks.lengths import USUAL_SEQ_LEN
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.ragged import Items, TaskBatch, join_items
+from malmoi.text.given import Text
 from malmoi.text.tokenizer import Tokenizer
 
 ExampleT = TypeVar("ExampleT")
@@ -40,12 +45,18 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
     # The figure that decides which weights are the best, and all that may.
     metric: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
-    default_seq_len: ClassVar[int] = 128
+    default_seq_len: ClassVar[int] = USUAL_SEQ_LEN
+    # What a record of a prediction holds.
+    fields: ClassVar[tuple[str, ...]]
+    # Whether long texts are read to their end, in several sequences; else they are cut.
+    reads_windows: ClassVar[bool] = False
     # What was guessed of the examples, to be said before a run begins.
     guess: ClassVar[str] = ""
 
     def __init__(self, tokenizer: Tokenizer, head: Head | None, seq_len: int) -> None:
         self.tokenizer, self.head, self.seq_len = tokenizer, head, seq_len
+        # How many of the texts that were encoded would have had each length, were they not cut.
+        self.lengths: Counter[int] = Counter()
 
     @classmethod
     @abstractmethod
@@ -58,6 +69,11 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
     def finish(self, model: Any) -> None:
         """Make of a model that has learned one whose outputs are answers as they stand."""
 
+    def take(self, example: Any) -> ExampleT:
+        """An example as it was read, in the form that is encoded."""
+        taken: ExampleT = example
+        return taken
+
     @abstractmethod
     def encode(self, examples: Sequence[ExampleT]) -> Items:
         """Items with targets where the examples have answers."""
@@ -69,6 +85,13 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
         if len(blocks) < 2:
             return self.encode(examples)
         return join_items([self.encode(block) for block in blocks], [len(block) for block in blocks])
+
+    def encode_texts(self, texts: Sequence[Text]) -> list[tokenizers.Encoding]:
+        """Texts and pairs as sequences; `lengths` keeps count of how long they were."""
+        encoder = TextEncoder(self.tokenizer, self.seq_len)
+        encodings = encoder.encode(texts)
+        self.lengths.update(encoder.lengths)
+        return encodings
 
     @abstractmethod
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]: ...

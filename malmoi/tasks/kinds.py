@@ -87,11 +87,13 @@ def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = N
 
 
 def find_seq_len(bundle: Bundle, task: TaskName, asked: int | None) -> int:
-    """The longest sequence: as asked, as it was trained with for this task (another one's says nothing for it), or the
-    usual one, as far as the model has positions."""
+    """The longest sequence: as asked, as it was trained with for this task (another one's says nothing for it), or all
+    that the model has positions for; windows have their usual length."""
     limit = int(bundle.config.max_position_embeddings)
     if asked is not None and asked > limit:
         raise MalmoiError(f"--seq-len {asked}: the model has {limit} positions; choose at most that many.")
     own = bundle.head if find_task(bundle.head) == task else None
     trained = None if own is None else own.settings.get("seq_len")
-    return asked or min(limit, trained if isinstance(trained, int) else _KINDS[task].default_seq_len)
+    kind = _KINDS[task]
+    usual = kind.default_seq_len if kind.reads_windows else limit
+    return asked or min(limit, trained if isinstance(trained, int) else usual)

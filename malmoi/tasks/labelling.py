@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from malmoi.blocks.heads import Head
 from malmoi.objectives.task import LossPart
-from malmoi.tasks.encoding import TextEncoder, pair_up
+from malmoi.tasks.encoding import pair_up
 from malmoi.tasks.examples import Classified
 from malmoi.tasks.kind import Kind, Mistake, softmax
 from malmoi.tasks.metrics import accuracy, confusion, f1, matthews
@@ -31,6 +31,7 @@ class Labelling(Kind[Classified, Classification]):
 
     metric: ClassVar[str] = "accuracy"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1", "matthews")
+    fields: ClassVar[tuple[str, ...]] = ("label", "score", "scores")
 
     @classmethod
     def make_head(cls, examples: Sequence[Classified], options: FinetuningOptions) -> Head:
@@ -51,7 +52,7 @@ class Labelling(Kind[Classified, Classification]):
         return self.head.labels
 
     def encode(self, examples: Sequence[Classified]) -> Items:
-        encodings = TextEncoder(self.tokenizer, self.seq_len).encode([pair_up(one.text, one.pair) for one in examples])
+        encodings = self.encode_texts([pair_up(one.text, one.pair) for one in examples])
         return lay_items([[one] for one in encodings], range(len(examples)), targets=self._targets(examples))
 
     def _targets(self, examples: Sequence[Classified]) -> NDArray[Any]:
@@ -114,6 +115,7 @@ class MultiLabelling(Labelling):
 
     metric: ClassVar[str] = "micro_f1"
     metrics: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "accuracy")
+    fields: ClassVar[tuple[str, ...]] = ("labels", "scores")
 
     @classmethod
     def _problem(cls) -> Any:

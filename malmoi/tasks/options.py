@@ -36,7 +36,10 @@ class FinetuningOptions:
     freeze: Annotated[bool, Parameter(negative="", help="Train the head alone; the encoder stays as it is.")] = False
     dropout: Annotated[float | None, Parameter(help="Dropout before the head; the encoder's by default.")] = None
     class_weights: Annotated[ClassWeights, Parameter(help="balanced: rare labels count more.")] = "equal"
-    seq_len: Annotated[int | None, Parameter(help="Longest sequence; 128 by default, 384 for answer.")] = None
+    seq_len: Annotated[
+        int | None,
+        Parameter(help="Longest sequence; by default as the examples are (384 for answer)."),
+    ] = None
     stride: Annotated[int, Parameter(help="Tokens that windows of a long context share (answer).")] = 128
     max_answer: Annotated[int, Parameter(help="Tokens of the longest answer (answer).")] = 30
     threshold: Annotated[

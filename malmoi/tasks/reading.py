@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from malmoi.errors import MalmoiError
 from malmoi.tasks.answers import repair_answers
 from malmoi.tasks.columns import TASK_NAMES, ColumnChoice, Columns, TaskName
 from malmoi.tasks.conll import looks_like_conll, read_conll
-from malmoi.tasks.examples import Classified, Example, Question, Scored, Tagged
+from malmoi.tasks.examples import Asked, Classified, Example, Question, Scored, Tagged, Untagged
+from malmoi.tasks.notes import ReadingNotes
 from malmoi.tasks.rows import EmptyText, Row, make_example, spell_label
 from malmoi.tasks.squad import read_squad
 from malmoi.text.fields import list_names
@@ -33,17 +35,6 @@ __all__ = [
 ]
 
 
-@dataclass
-class ReadingNotes:
-    """What happened while files were read, filled in as they are."""
-
-    files: list[SourceReport] = field(default_factory=list)
-    source: Files | None = None  # tells how far reading has come
-    empty: int = 0  # examples with an empty text
-    skipped: int = 0  # examples left out by --skip-label
-    repaired_answers: int = 0  # answers whose offset was wrong
-
-
 def read_examples(
     task: TaskName,
     paths: Sequence[str | Path],
@@ -62,7 +53,26 @@ def read_examples(
     notes = notes or ReadingNotes()
     files = Files(paths, columns.format, columns)
     notes.files, notes.source = files.reports, files
-    return _Reader(task, files, columns, labelled, complain, notes).read()
+    rows = _Reader(task, files, columns, labelled, complain, notes).read()
+    return (cast(Example, row.example) for row in rows if row.example is not None)
+
+
+def read_rows(
+    task: TaskName,
+    paths: Sequence[str | Path],
+    columns: Columns,
+    keep: Sequence[str] = (),
+    *,
+    notes: ReadingNotes | None = None,
+) -> Iterator[Asked]:
+    """The rows of some files that are to be answered, one after the other; none is left out, also those without text.
+
+    Labels are not looked for. `keep` names columns that are kept, or what they are: text, pair.
+    """
+    notes = notes or ReadingNotes()
+    files = Files(paths, columns.format, columns)
+    notes.files, notes.source = files.reports, files
+    return _Reader(task, files, columns, False, refuse, notes, keep).read()
 
 
 class _Reader:
@@ -74,6 +84,7 @@ class _Reader:
         labelled: bool,
         complain: Complain,
         notes: ReadingNotes,
+        keep: Sequence[str] = (),
     ) -> None:
         self._task = task
         self._files = files
@@ -81,27 +92,32 @@ class _Reader:
         self._labelled = labelled
         self._complain_aloud = complain
         self._notes = notes
+        self._keep = keep
+        self._rows = 0
         self._faults = 0
         self._skip_label = spell_label(columns.skip_label)
 
-    def read(self) -> Iterator[Example]:
+    def read(self) -> Iterator[Asked]:
         for source in self._files.sources:
             report = self._files.open(source)
-            choice = ColumnChoice(self._task, self._columns, self._labelled, report)
+            choice = ColumnChoice(self._task, self._columns, self._labelled, report, self._keep)
             if report.format == "parquet":
-                records = self._files.parquet(source, report, choice, self._complain)
-                examples = self._from_records(records, report, choice)
+                records = self._files.parquet(source, report, choice, self._complain, mend_lines=False)
+                rows = self._from_records(records, report, choice)
             else:
-                examples = self._from_text(self._files.text(source, report), report, choice)
-            for example in examples:
-                if (kept := self._finish(example)) is not None:
+                # Offsets are those of the text as it was given, line ends and all; within fields only CSV has them.
+                text = self._files.text(source, report, mend_lines=report.format != "csv")
+                rows = self._from_text(text, report, choice)
+            for row in rows:
+                if row.example is None or (example := self._finish(row.example)) is not None:
                     report.documents += 1
-                    yield kept
+                    self._rows += 1
+                    yield row if row.example is None else replace(row, example=example)
         if not self._faults and not any(report.documents for report in self._files.reports):
             names = list_names([source.name for source in self._files.sources])
             raise MalmoiError(f"{names}: there are no examples in this file; a header alone is none")
 
-    def _from_text(self, chunks: Iterator[str], report: SourceReport, choice: ColumnChoice) -> Iterator[Example]:
+    def _from_text(self, chunks: Iterator[str], report: SourceReport, choice: ColumnChoice) -> Iterator[Asked]:
         if self._columns.format == "auto":
             head, chunks = look_ahead(chunks)
             report.format = _recognise(self._task, report.format, head, self._labelled)
@@ -110,28 +126,33 @@ class _Reader:
         chunks = self._files.recognise(report, chunks, wanted, needs_table=True)
         if report.format == "conll":
             _require_task(self._task, "tag", report)
-            return read_conll(chunks, report, self._columns, self._labelled, self._complain)
+            return map(self._ask, read_conll(chunks, report, self._columns, self._labelled, self._complain))
         if report.format == "squad":
             _require_task(self._task, "answer", report)
-            return read_squad(chunks, report, self._labelled, self._complain)
+            return map(self._ask, read_squad(chunks, report, self._labelled, self._complain))
         if report.format in ("lines", "txt"):
             report.format = "lines"
             return self._from_lines(chunks, report)
-        return self._from_records(read_records(chunks, report, choice, self._complain), report, choice)
+        records = read_records(chunks, report, choice, self._complain, mend_lines=False)
+        return self._from_records(records, report, choice)
 
-    def _from_records(self, records: Iterator[Record], report: SourceReport, choice: ColumnChoice) -> Iterator[Example]:
+    def _from_records(self, records: Iterator[Record], report: SourceReport, choice: ColumnChoice) -> Iterator[Asked]:
         unit = "row" if report.format == "parquet" else "line"
         for line, values in records:
             row = Row(f"{report.path}, {unit} {line}", choice.what, choice.roles, values, report.value_names)
             report.field = ", ".join(name for names in choice.roles.values() for name in names)
+            example: Example | Untagged | None = None
             try:
                 example = make_example(self._task, row, self._columns, self._labelled)
             except MalmoiError as mistake:
-                self._complain(mistake)
-            else:
-                yield example
+                if not self._leave_unanswered(mistake):
+                    self._complain(mistake)
+                    continue
+            id = row.value("id") if row.has("id") else None
+            kept = {name: row.find(column) for name, column in choice.kept.items()}
+            yield Asked(id if isinstance(id, str | int) and id != "" else self._rows, example, kept)
 
-    def _from_lines(self, chunks: Iterator[str], report: SourceReport) -> Iterator[Example]:
+    def _from_lines(self, chunks: Iterator[str], report: SourceReport) -> Iterator[Asked]:
         """A text a line, which is all that a prediction from one text needs."""
         if self._labelled or self._task in ("pair", "answer", "choose"):
             raise MalmoiError(
@@ -140,16 +161,39 @@ class _Reader:
             )
         for number, line in enumerate(cut_lines(chunks, report.path), 1):
             place = f"{report.path}, line {number}"
+            example: Example | Untagged | None = None
             if not line.strip():
-                self._complain(EmptyText(f"{place}: the line is empty; leave such lines out with --skip-empty"))
+                mistake = EmptyText(f"{place}: the line is empty; leave such lines out with --skip-empty")
+                if not self._leave_unanswered(mistake):
+                    self._complain(mistake)
+                    continue
             elif self._task == "tag":
-                yield Tagged(tuple(line.split()), None, place)
+                example = Untagged(line, place)
             elif self._task == "classify":
-                yield Classified(line, None, None, place)
+                example = Classified(line, None, None, place)
             else:
-                yield Scored(line, None, None, place)
+                example = Scored(line, None, None, place)
+            yield Asked(self._rows, example, pick_kept({"text": line}, self._keep, report.path))
 
-    def _finish(self, example: Example) -> Example | None:
+    def _ask(self, example: Tagged | Question) -> Asked:
+        """The row of a form that has no columns."""
+        if isinstance(example, Tagged):
+            return Asked(self._rows, example, pick_kept({"text": example.lay_out()[0]}, self._keep, "--keep"))
+        kept = pick_kept({"text": example.question, "pair": example.context}, self._keep, "--keep")
+        is_empty = not (example.question.strip() and example.context.strip())
+        if is_empty:  # with answers the reader has complained
+            self._leave_unanswered(EmptyText(example.place))
+        return Asked(example.id, None if is_empty else example, kept)
+
+    def _leave_unanswered(self, mistake: MalmoiError) -> bool:
+        """Whether the mistake is a lack of text in a row that is to be answered: its answer is then none at all."""
+        if self._labelled or not isinstance(mistake, EmptyText):
+            return False
+        self._notes.empty += 1
+        self._files.reports[-1].empty += 1
+        return True
+
+    def _finish(self, example: Example | Untagged) -> Example | Untagged | None:
         if isinstance(example, Classified) and example.labels == (self._skip_label,):
             self._notes.skipped += 1
             return None
@@ -180,6 +224,14 @@ def _recognise(task: TaskName, format: str, head: str, labelled: bool) -> str:
     if task == "tag" and format in ("txt", "tsv"):
         return "conll" if labelled or looks_like_conll(head) else "lines"
     return format
+
+
+def pick_kept(values: Mapping[str, str], keep: Sequence[str], place: str) -> dict[str, str]:
+    """What is to be kept of a row without columns, of which only some things have a name; its id always is."""
+    for name in keep:
+        if name not in values and name != "id":
+            raise MalmoiError(f"{place}: there is no column {name!r} to keep, only {', '.join(values)} and id")
+    return {name: values[name] for name in keep if name in values}
 
 
 def _is_record(line: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from malmoi.errors import MalmoiError
 from malmoi.tasks.answers import parse_answers
 from malmoi.tasks.columns import Columns, TaskName
-from malmoi.tasks.examples import Choice, Classified, Example, Question, Scored, Tagged
+from malmoi.tasks.examples import Choice, Classified, Example, Question, Scored, Tagged, Untagged
 from malmoi.text.json_records import name_kind
 from malmoi.text.records import is_null, read_text
 
@@ -61,6 +61,13 @@ class Row:
         """The value of the label, with names for its numbers if there are some."""
         return _name_numbers(self.value("label"), self._value_names.get(self.name("label"), ()))
 
+    def find(self, name: str) -> Any:
+        """The value of a column, whatever its role."""
+        for role, names in self._names.items():
+            if name in names:
+                return self._values[role][names.index(name)]
+        raise KeyError(name)
+
     def cell(self, role: str, number: int = 0) -> str:
         """What to call a value in a complaint."""
         return f"{self.place}, {self._what} {self.name(role, number)!r}"
@@ -96,7 +103,7 @@ class Row:
         return words
 
 
-def make_example(task: TaskName, row: Row, columns: Columns, labelled: bool) -> Example:
+def make_example(task: TaskName, row: Row, columns: Columns, labelled: bool) -> Example | Untagged:
     """The example of one record."""
     if task in ("classify", "pair"):
         labels = _labels(row, columns) if labelled else None
@@ -105,7 +112,9 @@ def make_example(task: TaskName, row: Row, columns: Columns, labelled: bool) -> 
         score = _number(row) if row.has("label") else None
         return Scored(row.text("text"), row.text("pair") if row.has("pair") else None, score, row.place)
     if task == "tag":
-        return _tagged(row)
+        # A text is cut into words as the model wants them; a list holds the words.
+        is_text = not labelled and isinstance(row.value("text"), str)
+        return Untagged(row.text("text"), row.place) if is_text else _tagged(row)
     return _question(row, labelled) if task == "answer" else _choice(row)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from malmoi.blocks.heads import Head
 from malmoi.objectives.task import LossPart
-from malmoi.tasks.encoding import TextEncoder, pair_up
+from malmoi.tasks.encoding import pair_up
 from malmoi.tasks.examples import Scored
 from malmoi.tasks.kind import Kind, Mistake
 from malmoi.tasks.metrics import pearson, spearman
@@ -29,6 +29,7 @@ from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_te
 class Scoring(Kind[Scored, Score]):
     metric: ClassVar[str] = "spearman"
     metrics: ClassVar[tuple[str, ...]] = ("spearman", "pearson", "mean_squared_error")
+    fields: ClassVar[tuple[str, ...]] = ("score",)
 
     # Of the scores that are learned; a model that is finished answers scores themselves.
     _mean, _deviation = 0.0, 1.0
@@ -48,7 +49,7 @@ class Scoring(Kind[Scored, Score]):
         self._mean, self._deviation = 0.0, 1.0
 
     def encode(self, examples: Sequence[Scored]) -> Items:
-        encodings = TextEncoder(self.tokenizer, self.seq_len).encode([pair_up(one.text, one.pair) for one in examples])
+        encodings = self.encode_texts([pair_up(one.text, one.pair) for one in examples])
         scores = np.array([self._mean if one.score is None else one.score for one in examples], np.float64)
         targets = ((scores - self._mean) / self._deviation).astype(np.float32)
         return lay_items([[one] for one in encodings], range(len(examples)), targets=targets)

@@ -23,7 +23,7 @@ def read_squad(chunks: Iterator[str], report: SourceReport, labelled: bool, comp
             _part(article, "paragraphs", list, f"{report.path}, article {number}"), 1
         ):
             place = f"{report.path}, article {number}, paragraph {paragraph_number}"
-            context = clean_value(_part(paragraph, "context", str, place), place)
+            context = clean_value(_part(paragraph, "context", str, place), place, mend_lines=False)
             for question in _part(paragraph, "qas", list, place):
                 try:
                     yield _question(question, context, place, labelled)
@@ -38,16 +38,16 @@ def _question(question: Any, context: str, place: str, labelled: bool) -> Questi
     if not isinstance(id, str | int):
         raise MalmoiError(f"{place}: a question has no id")
     place = f"{place}, question {id}"
-    text = clean_value(_part(question, "question", str, place), place)
+    text = clean_value(_part(question, "question", str, place), place, mend_lines=False)
+    if not labelled:
+        return Question(str(id), text, context, None, False, place)
     for part, name in ((text, "question"), (context, "context")):
         if not part.strip():
             raise EmptyText(f"{place}: the {name} is empty; fill it in, or leave such examples out with --skip-empty")
-    if not labelled:
-        return Question(str(id), text, context, None, False, place)
     impossible = question.get("is_impossible")
     if impossible not in (None, True, False):
         raise MalmoiError(f"{place}: is_impossible should be true or false")
-    value = clean_value(_part(question, "answers", list, place), place)
+    value = clean_value(_part(question, "answers", list, place), place, mend_lines=False)
     answers, is_impossible = parse_answers(value, None, impossible, place)
     return Question(str(id), text, context, answers, is_impossible, place)
 

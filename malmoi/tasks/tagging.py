@@ -22,7 +22,7 @@ from malmoi.objectives.task import LossPart
 from malmoi.tasks.cutting import WordCut, learn_cut, read_cut, write_cut
 from malmoi.tasks.encoding import TextEncoder
 from malmoi.tasks.entities import OUTSIDE, Entity, Scheme, find_entities, find_scheme, mark, score_entities
-from malmoi.tasks.examples import Tagged
+from malmoi.tasks.examples import Tagged, Untagged
 from malmoi.tasks.kind import Kind, Mistake, softmax
 from malmoi.tasks.metrics import accuracy, confusion, f1
 from malmoi.tasks.options import FinetuningOptions
@@ -47,7 +47,9 @@ class WrittenText(Tagged):
 
 class TagWords(Kind[Tagged, Tagging]):
     metric: ClassVar[str] = "f1"
+    reads_windows: ClassVar[bool] = True
     metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "tag_accuracy")
+    fields: ClassVar[tuple[str, ...]] = ("tags", "spans", "entities")
 
     @classmethod
     def make_head(cls, examples: Sequence[Tagged], options: FinetuningOptions) -> Head:
@@ -77,6 +79,9 @@ class TagWords(Kind[Tagged, Tagging]):
 
     def _lay_out(self, example: Tagged) -> tuple[str, list[tuple[int, int]]]:
         return example.lay_out(by_characters=self.cut.form == "characters")
+
+    def take(self, example: Tagged | Untagged) -> Tagged:
+        return self.take_texts([example.text])[0] if isinstance(example, Untagged) else example
 
     def encode(self, examples: Sequence[Tagged]) -> Items:
         laid = [self._lay_out(one) for one in examples]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,13 +19,14 @@ from malmoi.tasks.examples import Choice, Classified, Question, Scored
 from malmoi.tasks.inference import predict
 from malmoi.tasks.kind import Kind
 from malmoi.tasks.kinds import choose_kind, find_seq_len, find_task, open_kind, take_for
+from malmoi.tasks.lengths import describe_cut
 from malmoi.tasks.predictions import Chosen, Classification, Reply, Similarity, Tagging
 from malmoi.tasks.tagging import TagWords
+from malmoi.text.given import Text, check_text, take_several, take_texts, take_texts_or_pairs
 from malmoi.training.distributed import choose_device
 from malmoi.training.memory import keep_buffers
 
 _HEADED: tuple[TaskName, ...] = tuple(name for name in TASK_NAMES if name != "embed")
-Text = str | tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,9 @@ class OpenedTask:
     kind: Kind[Any, Any]
     bundle: Bundle
     device: torch.device
+
+    def describe_cut(self) -> str | None:
+        return tell_cut(self.bundle, self.kind)
 
     def kind_for(self, examples: Sequence[Any]) -> Kind[Any, Any]:
         """The kind that fits these examples: vectors are judged by scores if there are any."""
@@ -66,44 +71,64 @@ def open_task(
     return OpenedTask(folder, own, open_kind(bundle, _HEADED, seq_len), bundle, chosen)
 
 
-def classify_texts(bundle: Bundle, texts: Sequence[Text]) -> list[Classification]:
-    """The label of each text, or of each pair of texts."""
-    examples = [
-        Classified(text, None, None, "") if isinstance(text, str) else Classified(text[0], text[1], None, "")
-        for text in texts
-    ]
-    return _answer(bundle, open_kind(bundle, ("classify", "pair")), examples)
+def classify_texts(bundle: Bundle, texts: str | Iterable[Text]) -> Classification | list[Classification]:
+    """The label of each text, or of each pair of texts; of a single text its own."""
+    kind = open_kind(bundle, ("classify", "pair"))
+    given, is_single = take_texts_or_pairs(texts)
+    answers = _answer(bundle, kind, [Classified(*_take_apart(text), None, "") for text in given])
+    return cast(Classification, answers[0]) if is_single else answers
 
 
-def tag_texts(bundle: Bundle, texts: Sequence[str]) -> list[Tagging]:
-    """The tags and entities of each text, with the characters where they stand."""
+def score_texts(bundle: Bundle, texts: str | Iterable[Text]) -> float | list[float]:
+    """The number a model gives each text, or each pair of texts; of a single text its own."""
+    kind = open_kind(bundle, ("regress",))
+    given, is_single = take_texts_or_pairs(texts)
+    scores = [one.score for one in _answer(bundle, kind, [Scored(*_take_apart(text), None, "") for text in given])]
+    return cast(float, scores[0]) if is_single else scores
+
+
+def tag_texts(bundle: Bundle, texts: str | Iterable[str]) -> Tagging | list[Tagging]:
+    """The tags and entities of each text, with the characters where they stand; of a single text its own."""
     kind = cast(TagWords, open_kind(bundle, ("tag",)))
-    return _answer(bundle, kind, kind.take_texts(texts))
+    given, is_single = take_texts(texts)
+    answers = _answer(bundle, kind, kind.take_texts(given))
+    return cast(Tagging, answers[0]) if is_single else answers
 
 
 def answer_question(bundle: Bundle, question: str, context: str, threshold: float | None = None) -> Reply:
     """The piece of the context that answers the question."""
-    example = Question("", question, context, None, False, "")
     kind = open_kind(bundle, ("answer",))
     kind.head = take_threshold(kind.head, threshold)
+    example = Question("", check_text(question, "the question"), check_text(context, "the context"), None, False, "")
     [reply] = _answer(bundle, kind, [example])
     return cast(Reply, reply)
 
 
-def choose_continuation(bundle: Bundle, prompt: str, choices: Sequence[str]) -> Chosen:
+def choose_continuation(bundle: Bundle, prompt: str, choices: Iterable[str]) -> Chosen:
     """The choice that goes best with the prompt."""
-    if not choices:
+    kind = open_kind(bundle, ("choose",))
+    given = take_several(choices, "a list of choices is needed")
+    if not given:
         raise MalmoiError("There is nothing to choose from; give at least one choice.")
-    [chosen] = _answer(bundle, open_kind(bundle, ("choose",)), [Choice(prompt, tuple(choices), None, "")])
+    ways = tuple(check_text(choice, f"choice {number}") for number, choice in enumerate(given))
+    [chosen] = _answer(bundle, kind, [Choice(check_text(prompt, "the prompt"), ways, None, "")])
     return cast(Chosen, chosen)
 
 
-def compare_texts(bundle: Bundle, first: str, second: str) -> Similarity:
-    """How alike two texts are: by the model's own head where it scores pairs, else by the cosine of their vectors."""
+def compare_texts(bundle: Bundle, first: str, second: str | Iterable[str]) -> Similarity | list[Similarity]:
+    """How alike a text is to another, or to each of several: by the model's own head where it scores pairs, else by the
+    cosine of their vectors."""
     scores = find_task(bundle.head) == "regress"
     kind = open_kind(bundle, ("regress",)) if scores else _embedding(bundle, None)
-    [found] = _answer(bundle, kind, [Scored(first, second, None, "")])
-    return Similarity(float(found.score))
+    others, is_single = take_texts(second)
+    first = check_text(first, "the first text")
+    found = _answer(bundle, kind, [Scored(first, other, None, "") for other in others])
+    likenesses = [Similarity(float(one.score)) for one in found]
+    return likenesses[0] if is_single else likenesses
+
+
+def _take_apart(text: Text) -> tuple[str, str | None]:
+    return (text, None) if isinstance(text, str) else text
 
 
 def _embedding(bundle: Bundle, seq_len: int | None) -> Embedding:
@@ -111,4 +136,12 @@ def _embedding(bundle: Bundle, seq_len: int | None) -> Embedding:
 
 
 def _answer(bundle: Bundle, kind: Kind[Any, Any], examples: Sequence[Any]) -> list[Any]:
-    return predict(kind, bundle.model, examples, next(bundle.model.parameters()).device)
+    answers = predict(kind, bundle.model, examples, next(bundle.model.parameters()).device)
+    if cut := tell_cut(bundle, kind):
+        warnings.warn(cut.partition("; --seq-len")[0] + ".", stacklevel=4)
+    return answers
+
+
+def tell_cut(bundle: Bundle, kind: Kind[Any, Any]) -> str | None:
+    """What of all that a kind has encoded was cut, in a sentence; None where nothing was."""
+    return describe_cut(kind.lengths, kind.seq_len, int(bundle.config.max_position_embeddings))

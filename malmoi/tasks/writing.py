@@ -1,6 +1,7 @@
 """Predictions as lines of JSON or as a table: printed as they come, or in a file that is there entirely or not at all.
 
-While a file grows, `OUT.partial` is a folder (data/growing.py) with what was answered so far.
+While a file grows, `OUT.partial` is a folder (data/growing.py) with what was answered so far. `OUT.json` beside the
+finished one says what it was made from (data/outputs.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from malmoi.data.folders import publish_file
 from malmoi.data.growing import GrowingFolder
+from malmoi.data.outputs import note_made
 
 Record = dict[str, Any]
 ENDINGS = (".jsonl", ".csv")
@@ -46,6 +48,7 @@ class RecordFile:
     def __init__(self, out: Path, recipe: Mapping[str, Any], *, can_resume: bool) -> None:
         self._out = out
         partial = out.with_name(out.name + ".partial")
+        self._recipe = recipe
         made = {**recipe, "ending": out.suffix}
         self._files = GrowingFolder(partial, (_RECORDS,), made, can_resume=can_resume)
 
@@ -76,6 +79,7 @@ class RecordFile:
 
     def _publish(self) -> None:
         self._files.close()
+        note_made(self._out, {"recipe": self._recipe, "count": self.count})
         publish_file(self._files.folder / _RECORDS, self._out)
         self._files.discard()
 

@@ -75,10 +75,12 @@ def find_encoding(name: str) -> str:
 
 
 class TextDecoder:
-    """Turns a file's bytes into text whose lines end in `\\n`; `encoding` says what was taken, once it is known."""
+    """Turns a file's bytes into text; `encoding` says what was taken, once it is known. Lines end in `\\n`, unless
+    they are to stay as they are."""
 
-    def __init__(self, name: str, encoding: str = "auto") -> None:
+    def __init__(self, name: str, encoding: str = "auto", *, mend_lines: bool = True) -> None:
         self._name = name
+        self._mend_lines = mend_lines
         self.encoding = None if encoding == "auto" else encoding
         self._decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-8")()
         # Lines end at \n, \r\n and \r, wherever the chunks were cut.
@@ -173,7 +175,9 @@ class TextDecoder:
         except UnicodeDecodeError as mistake:
             raise self._undecodable(mistake, self._offset - waiting) from None
         self._offset += len(data)
-        text = self._line_ends.decode(text, final)
+        # Without a single \n, it is \r that ends the lines, whatever is wanted.
+        if self._mend_lines or (self._line == 1 and "\n" not in text):
+            text = self._line_ends.decode(text, final)
         if "\0" in text:
             line = self._line + text.count("\n", 0, text.index("\0"))
             raise MalmoiError(

@@ -45,9 +45,9 @@ class Files:
         self.reports.append(report)
         return report
 
-    def text(self, source: Source, report: SourceReport) -> Iterator[str]:
+    def text(self, source: Source, report: SourceReport, *, mend_lines: bool = True) -> Iterator[str]:
         """The text of a file, decompressed and decoded, a chunk at a time."""
-        decoder = TextDecoder(report.path, self._encoding)
+        decoder = TextDecoder(report.path, self._encoding, mend_lines=mend_lines)
         try:
             for text in decoder.decode(read_bytes(source, report, self._count)):
                 report.encoding = decoder.encoding
@@ -73,7 +73,9 @@ class Files:
         recognise(head, report, self.file_options, is_told=is_told, wanted=given, needs_table=needs_table)
         return text
 
-    def parquet(self, source: Source, report: SourceReport, choose: Choose, complain: Complain) -> Iterator[Record]:
+    def parquet(
+        self, source: Source, report: SourceReport, choose: Choose, complain: Complain, *, mend_lines: bool = True
+    ) -> Iterator[Record]:
         """The records of a Parquet file."""
         before = self.bytes_read
         chunks = read_bytes(source, report, self._count)
@@ -87,7 +89,7 @@ class Files:
             def show(share: float) -> None:
                 self.bytes_read = before + int(size * share)
 
-            yield from read_parquet(str(source.path), report, choose, complain, show)
+            yield from read_parquet(str(source.path), report, choose, complain, show, mend_lines=mend_lines)
             return
         # A Parquet file is read from its end, which a stream has not got: it goes to a temporary file first.
         with tempfile.TemporaryFile() as file:
@@ -95,7 +97,7 @@ class Files:
             for chunk in chunks:
                 file.write(chunk)
             file.seek(0)
-            yield from read_parquet(file, report, choose, complain, lambda share: None)
+            yield from read_parquet(file, report, choose, complain, lambda share: None, mend_lines=mend_lines)
 
     def _count(self, count: int) -> None:
         self.bytes_read += count
@@ -113,11 +115,18 @@ def fields_of(report: SourceReport, names: Sequence[str], place: str) -> Fields:
 
 
 def read_records(
-    chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain, *, mend: bool = True
+    chunks: Iterator[str],
+    report: SourceReport,
+    choose: Choose,
+    complain: Complain,
+    *,
+    mend: bool = True,
+    mend_lines: bool = True,
 ) -> Iterator[Record]:
-    """The records of a text in the report's format: jsonl, csv or tsv."""
+    """The records of a text in the report's format: jsonl, csv or tsv. Line ends within a text become `\\n`, unless
+    places in it are to be those of the text as it was given."""
     if report.format == "jsonl":
-        return read_json(chunks, report, choose, complain, mend=mend)
+        return read_json(chunks, report, choose, complain, mend=mend, mend_lines=mend_lines)
     return read_table(chunks, report, choose, complain)
 
 

@@ -20,7 +20,13 @@ _DECODER = json.JSONDecoder()
 
 
 def read_json(
-    chunks: Iterator[str], report: SourceReport, choose: Choose, complain: Complain, *, mend: bool = True
+    chunks: Iterator[str],
+    report: SourceReport,
+    choose: Choose,
+    complain: Complain,
+    *,
+    mend: bool = True,
+    mend_lines: bool = True,
 ) -> Iterator[Record]:
     """JSON objects, of which a field within a field is called `outer.inner`.
 
@@ -49,7 +55,7 @@ def read_json(
                 values = [None if value is _MISSING else value for value in values]
             if mend and "\\u" in text:
                 values = [_without_surrogates(value) for value in values]
-            cleaned = clean_value(values, place)
+            cleaned = clean_value(values, place, mend_lines=mend_lines)
         except MalmoiError as mistake:
             complain(mistake)
             continue

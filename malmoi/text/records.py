@@ -46,21 +46,22 @@ def is_null(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def clean_text(text: str, place: str) -> str:
-    """A text that did not pass through the decoder of files: its lines end in `\\n` and it has no NUL."""
+def clean_text(text: str, place: str, *, mend_lines: bool = True) -> str:
+    """A text that did not pass through the decoder of files: it has no NUL, and its lines end in `\\n` unless it is to
+    stay as it was given, because places in it are."""
     if "\0" in text:
         raise MalmoiError(f"{place}: there is a NUL character in the text; take it out")
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    return text.replace("\r\n", "\n").replace("\r", "\n") if mend_lines and "\r" in text else text
 
 
-def clean_value(value: Any, place: str) -> Any:
+def clean_value(value: Any, place: str, *, mend_lines: bool = True) -> Any:
     """The same for every text in a value of lists and objects."""
     if isinstance(value, str):
-        return clean_text(value, place)
+        return clean_text(value, place, mend_lines=mend_lines)
     if isinstance(value, list):
-        return [clean_value(item, place) for item in value]
+        return [clean_value(item, place, mend_lines=mend_lines) for item in value]
     if isinstance(value, dict):
-        return {name: clean_value(item, place) for name, item in value.items()}
+        return {name: clean_value(item, place, mend_lines=mend_lines) for name, item in value.items()}
     return value
 
 
@@ -151,6 +152,8 @@ def read_parquet(
     choose: Choose,
     complain: Complain,
     show: Callable[[float], None],
+    *,
+    mend_lines: bool = True,
 ) -> Iterator[Record]:
     """Some columns of a Parquet file; the others are not even read.
 
@@ -172,7 +175,7 @@ def read_parquet(
                 for values in zip(*(batch.column(name).to_pylist() for name in chosen), strict=True):
                     row += 1
                     try:
-                        cleaned = clean_value(list(values), f"{report.path}, row {row}")
+                        cleaned = clean_value(list(values), f"{report.path}, row {row}", mend_lines=mend_lines)
                     except MalmoiError as mistake:
                         complain(mistake)
                         continue

@@ -79,14 +79,15 @@ class TextRows(Files):
 
     def _records(self, report: SourceReport) -> Iterator[Record]:
         if report.format == "parquet":
-            return self.parquet(self.source, report, self._choose(report), refuse)
-        text = self.recognise(report, self.text(self.source, report), self.fields)
+            return self.parquet(self.source, report, self._choose(report), refuse, mend_lines=False)
+        text = self.text(self.source, report, mend_lines=report.format != "csv")
+        text = self.recognise(report, text, self.fields)
         if report.format == "txt":
             if any(self.fields):
                 option = "--text" if self.fields[0] else "--id"
                 raise MalmoiError(f"{option}: {self.source.name} is plain text, a text a line; it has no fields.")
             return (Record(number, [line]) for number, line in enumerate(cut_lines(text, report.path), 1))
-        return read_records(text, report, self._choose(report), refuse, mend=False)
+        return read_records(text, report, self._choose(report), refuse, mend=False, mend_lines=False)
 
     def _choose(self, report: SourceReport) -> Choose:
         text_field, id_field = self.fields

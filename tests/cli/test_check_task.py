@@ -55,7 +55,13 @@ def test_lengths_in_tokens(malmoi, tmp_path):
     code, found, _ = report(malmoi, "classify", "a.csv", "--model", "tok")
     assert (code, found["length_unit"], found["length_limit"]) == (0, "tokens", 6)
     assert (found["train"]["lengths"]["longest"], found["train"]["too_long"]["count"]) == (7, 1)
-    assert "50.0% longer than the model's 6 tokens" in found["verdict"]
+    assert "50.0% longer than sequences will be, 6 tokens" in found["verdict"]
+    assert found["seq_len"] == 6 and found["train"]["costs"] == [{"seq_len": 6, "cut": 1, "tokens": 12}]
+    # Windows read all of it.
+    question = {"question": "하나", "context": "하나 둘 셋 넷", "answers": {"text": ["둘"], "answer_start": [3]}}
+    (tmp_path / "a.jsonl").write_text("\n".join([json.dumps(question)] * 2))
+    _, found, _ = report(malmoi, "answer", "a.jsonl", "--model", "tok")
+    assert (found["seq_len"], found["train"]["too_long"]["count"]) == (None, 0)
 
 
 def test_problems_end_in_exit_code_2_after_the_whole_report(malmoi, tmp_path):

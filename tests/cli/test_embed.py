@@ -180,3 +180,25 @@ def test_a_folder_without_weights(refuses, folder, lines):
     bare = shutil.copytree(folder, lines / "bare")
     (bare / "model.safetensors").unlink()
     refuses("embed", bare, "texts.txt", "-o", "v.npy", says=["holds no weights"])
+
+
+@pytest.mark.parametrize("words", [("-o", "-"), ("--out", "-"), ("--out=-",)])
+def test_vectors_are_printed(malmoi, folder, lines, expected, words):
+    done = malmoi("embed", folder, "texts.txt", *words)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["id"] for row in rows] == [0, 1, 2, 3, 4]
+    np.testing.assert_allclose([row["vector"] for row in rows], expected, atol=1e-6)
+
+
+def test_no_input_is_overwritten(refuses, folder, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    refuses("embed", folder, "a.jsonl", "-o", "a.jsonl", says=["a.jsonl", "one of the inputs"])
+    (tmp_path / "theirs.npy").write_text("precious")
+    refuses("embed", folder, "a.jsonl", "-o", "theirs.npy", says=["theirs.npy exists already"])
+
+
+def test_places_of_words_are_those_of_the_text_as_it_was_given(malmoi, folder, tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "책을\r\n읽었다"}))
+    rows = malmoi("embed", folder, "a.jsonl", "--words", "--layers", "last", "-o", "-").stdout.splitlines()
+    assert [(row["start"], row["end"]) for row in map(json.loads, rows)] == [(0, 2), (4, 7)]

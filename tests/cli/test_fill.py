@@ -115,3 +115,9 @@ def test_a_folder_that_is_missing_is_told_without_torch(words):
     )
     finished = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
     assert finished.stdout == "2 []\n" and "no such folder" in finished.stderr
+
+
+def test_fill_reads_a_pipe(malmoi, refuses, folder):
+    expected = malmoi("fill", folder, TEXT).stdout
+    assert malmoi("fill", folder, "-", stdin=f"{TEXT}\n".encode()).stdout == expected
+    refuses("fill", folder, "-", stdin=b"\xff [MASK]", says=["standard input", "UTF-8"])

@@ -121,7 +121,7 @@ def test_predict_killed_and_run_again_gives_the_same_bytes(run, work, ending):
 
 
 def test_predict_leaves_nothing_of_a_file_at_fault(refuses, run, work, tmp_path):
-    (work / "holes.tsv").write_text("text\n" + "학생이 보았다.\n" * 3000 + "\t\n", "utf-8")
+    (work / "holes.tsv").write_text("text\n" + "학생이 보았다.\n" * 3000 + "둘\t셋\n", "utf-8")
     refuses("predict", run / "model", work / "holes.tsv", "-o", "out.jsonl", says=["holes.tsv, line 3002"])
     assert not list(tmp_path.iterdir())
 

@@ -241,9 +241,9 @@ def test_judges_real_pairs_like_sentence_transformers(minilm, reference, data, n
 
 
 BAD = [
-    ({"texts": "글"}, "a list of texts"),
+    ({"texts": 3}, "a list of texts is needed, but this is of type int"),
     ({"texts": ["글", 3]}, "text 1 is of type int"),
-    ({"texts": ["글", None]}, "text 1 is of type NoneType"),
+    ({"texts": ["글", None]}, "text 1 is None"),
     ({"texts": ["글", "a\ud800"]}, "text 1: character 2 is half a surrogate pair"),
     ({"layers": 3}, "there is no layer 3; the model has h_0 .* to h_2"),
     ({"layers": -4}, "there is no layer -4"),
@@ -285,3 +285,13 @@ def test_a_text_of_ten_megabytes(small):
 def test_no_texts_are_no_vectors(small):
     assert small.embed([]).shape == (0, 32)
     assert small.words([], layers="last") == [] and small.hidden_states([]) == []
+
+
+def test_a_text_alone_and_a_generator(small):
+    vectors = small.embed(text for text in ("글", "책을 읽었습니다."))
+    assert vectors.shape == (2, 32)
+    np.testing.assert_allclose(small.embed("글"), vectors[0], atol=1e-6)
+    alone, [first] = small.words("책을 읽었다", layers="last"), small.words(["책을 읽었다"], layers="last")
+    assert alone.words == first.words == ["책을", "읽었다"]
+    assert small.words("책을", words=["책", "을"], layers="last").words == ["책", "을"]
+    assert small.hidden_states("글").tokens == small.hidden_states(["글"])[0].tokens

@@ -9,7 +9,7 @@ import pytest
 
 from malmoi import MalmoiError
 from malmoi.tasks.examples import Choice, Classified, Scored, Tagged
-from malmoi.tasks.reading import Columns, find_labels, read_examples, require_known_labels, require_trainable
+from malmoi.tasks.reading import Columns, find_labels, read_examples, read_rows, require_known_labels, require_trainable
 
 TABLE = 'id,document,label\n1,재미있다,1\n2,"지루하다, 정말",0\n'
 ROWS = [("재미있다", ("1",)), ("지루하다, 정말", ("0",))]
@@ -73,14 +73,25 @@ def test_without_header(read, refusal):
     assert "no column '7' among 0, 1, 2" in refusal("pair", "a.tsv", content, **{**columns, "text": "7"})
 
 
-def test_a_text_a_line_is_enough_to_predict_from(read, refusal):
+def test_a_text_a_line_is_enough_to_predict_from(read, refusal, tmp_path):
     content = "첫째 문장\n둘째 문장\n"
     assert [one.text for one in read("classify", "a.txt", content, labelled=False)] == ["첫째 문장", "둘째 문장"]
     assert [one.text for one in read("embed", "a.txt", content, labelled=False)] == ["첫째 문장", "둘째 문장"]
-    assert [one.words for one in read("tag", "a.txt", content, labelled=False)] == [("첫째", "문장"), ("둘째", "문장")]
+    assert [one.text for one in read("tag", "a.txt", content, labelled=False)] == ["첫째 문장", "둘째 문장"]
     assert "there are no columns in this text" in refusal("classify", "a.txt", content)
     assert "pair needs them" in refusal("pair", "a.txt", content, labelled=False)
-    assert "line 2: the line is empty" in refusal("classify", "a.txt", "하나\n\n둘\n", labelled=False)
+    # An empty line is a row too, which has no answer.
+    rows = list(read_rows("classify", [tmp_path / "a.txt"], Columns()))
+    assert [(row.id, row.example is None) for row in rows] == [(0, False), (1, False)]
+    (tmp_path / "b.txt").write_text("하나\n\n둘\n", "utf-8")
+    rows = list(read_rows("classify", [tmp_path / "b.txt"], Columns(), ["text"]))
+    assert [(row.id, row.example is None, row.kept["text"]) for row in rows] == [
+        (0, False, "하나"),
+        (1, True, ""),
+        (2, False, "둘"),
+    ]
+    with pytest.raises(MalmoiError, match="no column 'label' to keep"):
+        list(read_rows("classify", [tmp_path / "b.txt"], Columns(), ["label"]))
 
 
 # Columns

@@ -6,7 +6,7 @@ from toys import ALONE, prepare, run
 
 import malmoi
 from malmoi.tasks.answering import take_threshold
-from malmoi.tasks.examples import Question, Tagged
+from malmoi.tasks.examples import Asked, Question, Tagged
 from malmoi.tasks.inference import predict, predict_blocks
 from malmoi.tasks.kinds import find_task, open_kind
 
@@ -36,6 +36,9 @@ def test_classify(trained):
     # One at a time or all at once, each text gets its own answer.
     assert [model.classify([text])[0].label for text in texts[:8]] == [answer.label for answer in answers[:8]]
     assert model.classify([]) == []
+    # A text alone gets an answer alone.
+    assert model.classify(texts[0]).label == answers[0].label
+    assert [one.label for one in model.classify(text for text in texts[:3])] == [one.label for one in answers[:3]]
     assert find_task(model.head) == "classify"
 
 
@@ -48,11 +51,14 @@ def test_a_stream_keeps_its_order(trained, monkeypatch):
     kind = open_kind(model, ("classify",))
     examples = toys.sentiment(30, seed=5)
     seen = []
-    for block in predict_blocks(kind, model.model, iter(examples), ALONE.device):
-        for example, answer in block:
-            seen.append(example)
-            assert answer.label == model.classify([example.text])[0].label
-    assert seen == examples
+    rows = [Asked(number, one, {}) for number, one in enumerate(examples)]
+    rows.insert(9, Asked("empty", None, {}))
+    for block in predict_blocks(kind, model.model, iter(rows), ALONE.device):
+        for row, answer in block:
+            seen.append(row)
+            assert (answer is None) == (row.example is None)
+            assert answer is None or answer.label == model.classify(row.example.text).label
+    assert seen == rows
 
 
 def test_tag_finds_the_characters(trained):
@@ -141,6 +147,67 @@ def test_similar(trained):
     far = model.similar("학생이 서울 영화를", "편지를 한강 친구가 보았다.").score
     assert near > far + 0.2
     assert model.head is None and model.absent == {"word_head", "next_sentence_head"}
+
+
+def test_score(trained):
+    model = trained("regress")
+    many, few = "학생이 훌륭한 훌륭한 훌륭한 보았다.", "학생이 지루한 지루한 지루한 보았다."
+    high, low = model.score([many, few])
+    assert high > low and model.score(many) == pytest.approx(high, abs=1e-4)
+    assert len(model.score([(many, few)])) == 1
+    # Such a model scores pairs too, a text against each of several.
+    assert len(model.similar(many, [few, many])) == 2 and isinstance(model.similar(many, few).score, float)
+
+
+def test_what_is_cut_is_said(trained):
+    with pytest.warns(UserWarning, match="1 of 2 texts were longer than 48 tokens and cut"):
+        trained("classify").classify(["학생이", "학생이 서울 영화를 보았다. " * 30])
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "given", "says"),
+    [
+        ("classify", "classify", (None,), "is None"),
+        ("classify", "classify", ([None],), "text 0 is None"),
+        ("classify", "classify", ([("가", "나", "다")],), "a pair is of two texts; this has 3"),
+        ("regress", "score", ([1.5],), "text 0 is of type float"),
+        ("tag", "tag", (["a\ud800"],), "half a surrogate pair"),
+        ("tag", "tag", ([("가", "나")],), "text 0 is of type tuple"),
+        ("answer", "answer", (["어디?"], "서울"), "the question is of type list"),
+        ("answer", "answer", ("어디?", None), "the context is None"),
+        ("choose", "choose", ("할머니가", "노래를"), "a list of choices is needed"),
+        ("choose", "choose", ("할머니가", ["노래를", 3]), "choice 1 is of type int"),
+        ("choose", "choose", (None, ["노래를"]), "the prompt is None"),
+        ("classify", "similar", (["가"], "나"), "the first text is of type list"),
+        ("classify", "similar", ("가", None), "is None"),
+        ("classify", "embed", ([1],), "text 0 is of type int"),
+        ("classify", "words", ([["가", None]],), "text 0: word 1 is None"),
+        ("classify", "hidden_states", (3,), "a list of texts is needed"),
+        ("embed", "fill", (["책을 [MASK]"],), "the text is of type list"),
+    ],
+)
+def test_one_check_at_the_door(trained, name, method, given, says):
+    model = malmoi.Pretrained(**vars(toys.make_bundle())) if method == "fill" else trained(name)
+    with pytest.raises(malmoi.MalmoiError, match=says):
+        getattr(model, method)(*given)
+
+
+def test_nothing_to_read_is_still_answered(trained):
+    assert trained("tag").tag("").words == ()
+    reply = trained("answer").answer("", "")
+    assert reply.answer is None or reply.answer.text == ""
+    assert trained("choose").choose("", ["", "노래를"]).choice in ("", "노래를")
+    assert set(trained("classify").classify("").scores) == {"좋음", "나쁨"}
+
+
+def test_every_record_has_the_fields_of_its_kind(trained):
+    examples = {"classify": toys.sentiment, "regress": toys.scores, "tag": toys.tags, "answer": toys.questions}
+    for name, make in {**examples, "choose": toys.choices}.items():
+        model = trained(name)
+        kind = open_kind(model, (name,))
+        example = make(count=1)[0]
+        [answer] = predict(kind, model.model, [example], ALONE.device)
+        assert tuple(kind.to_record(example, answer)) == kind.fields, name
 
 
 def test_a_model_for_something_else_says_so(trained):
