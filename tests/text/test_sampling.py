@@ -1,5 +1,7 @@
 """A sample: everything of a small text, an even part of a large one, always the same."""
 
+from itertools import pairwise
+
 from malmoi.text.sampling import Sample
 
 
@@ -31,7 +33,7 @@ def test_a_large_text_is_taken_evenly_and_again_the_same():
     taken = list(sample)
     assert 59_000 < sample.taken < 61_000 and sample.seen == 600_000
     numbers = [int(text[:5]) for text in taken]
-    assert all(8 <= later - before <= 12 for before, later in zip(numbers, numbers[1:], strict=False))
+    assert all(8 <= later - before <= 12 for before, later in pairwise(numbers))
     assert list(sample) == taken
 
 
