@@ -1,6 +1,7 @@
 """How much memory `malmoi prepare` takes for a small and for a large corpus, and how many bytes a token takes on disk.
 
     python benchmarks/memory.py
+    python benchmarks/memory.py long        the same corpus in a few long documents, and in many short ones
 
 Memory is what the command and its workers hold together (resident set sizes added up, so pages they share count once
 for each), looked at every 20 ms; the peak is the highest of these sums. Beside it stands the kernel's own record of
@@ -35,6 +36,10 @@ _SECONDS_BETWEEN_LOOKS = 0.02
 _MOST_GROWTH = 1.1
 
 
+app = cyclopts.App()
+
+
+@app.default
 def measure_memory(
     *,
     data: Path = DATA,
@@ -76,6 +81,53 @@ def measure_memory(
         figure["growth"] > _MOST_GROWTH or figure["highest_mb"] > MEMORY_BOUND_MB for figure in figures.values()
     ):
         sys.exit("memory grows with the corpus by more than a tenth, or passes the bound")
+
+
+@app.command(name="long")
+def measure_long_documents(
+    *,
+    data: Path = DATA,
+    texts: tuple[TextName, ...] = ("english", "korean"),
+    documents: int = 6,
+    characters: int = 15_000_000,
+    workers: int = 2,
+    json: Path | None = None,
+) -> None:
+    """The peak for a few documents that are as long as a document may be, of many lines and of a single one.
+
+    Args:
+        data: The folder of real text.
+        texts: English articles, the same with their wiki markup, Korean petitions and reviews.
+        documents: How many.
+        characters: How long each is.
+        json: Where to write the figures.
+    """
+    data = find_data(data)
+    figures: dict[str, Any] = {}
+    rows: list[list[str]] = []
+    for name in texts:
+        with tempfile.TemporaryDirectory() as folder:
+            tokenizer, text = Path(folder) / "tokenizer", Path(folder) / "long.jsonl"
+            make_public_tokenizer(tokenizer, name, data)
+            for form, between in (("lines", "\n"), ("a single line", " ")):
+                _write_long_documents(text, _repeat_lines(data, name), documents, characters, between)
+                use = _run_prepare(text, tokenizer, workers)
+                figures[f"{name}, {form}"] = asdict(use)
+                rows.append([name, form, f"**{use.peak_mb:.0f}**", f"{use.largest_process_mb:.0f}"])
+    headings = ["text", f"{documents} documents of {characters:,} characters", "peak, MB", "largest process, MB"]
+    print_figures(headings, rows, packages=_PACKAGES)
+    write_json(json, figures, packages=_PACKAGES)
+
+
+def _write_long_documents(path: Path, lines: Iterator[str], documents: int, characters: int, between: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(documents):
+            taken: list[str] = []
+            missing = characters
+            while missing > 0:
+                taken.append(next(lines).rstrip("\n")[:missing])
+                missing -= len(taken[-1]) + len(between)
+            file.write(json_format.dumps({"text": between.join(taken)}, ensure_ascii=False) + "\n")
 
 
 @dataclass(frozen=True)
@@ -126,7 +178,8 @@ def _repeat_lines(data: Path, name: TextName) -> Iterator[str]:
 
 def _run_prepare(text: Path, tokenizer: Path, workers: int) -> MemoryUse:
     out = text.parent / "store"
-    words = ["-m", "malmoi", "prepare", str(text), "--documents", "line", "--tokenizer", str(tokenizer)]
+    rule = ["--documents", "line"] if text.suffix == ".txt" else []
+    words = ["-m", "malmoi", "prepare", str(text), *rule, "--tokenizer", str(tokenizer)]
     used = watch([sys.executable, *words, "--out", str(out), "--workers", str(workers)])
     manifest: dict[str, Any] = json_format.loads((out / "store.json").read_text("utf-8"))
     on_disk = sum((out / name).stat().st_size for name in (TOKENS, WORDS))
@@ -187,4 +240,4 @@ def _describe(comparison: Comparison) -> list[str]:
 
 
 if __name__ == "__main__":
-    cyclopts.run(measure_memory)
+    app()

@@ -20,6 +20,7 @@ from malmoi.checkpoint.sentence_modules import SentenceModules, read_sentence_mo
 from malmoi.checkpoint.tensors import StoredTensor, open_safetensors
 from malmoi.errors import MalmoiError
 from malmoi.text.tokenizer import Tokenizer, load_tokenizer
+from malmoi.writing import writing
 
 
 @dataclass
@@ -42,11 +43,12 @@ class Bundle:
 
     def save(self, folder: str | Path, facts: Mapping[str, object] | None = None) -> None:
         """Write a Hugging Face folder; `facts` are further lines for the table of its model card."""
-        write_folder(
-            *(Path(folder), self.system, self.config, self.model, self.tokenizer, self.absent, facts or {}),
-            sentence=self.sentence,
-            head=self.head,
-        )
+        with writing(folder):
+            write_folder(
+                *(Path(folder), self.system, self.config, self.model, self.tokenizer, self.absent, facts or {}),
+                sentence=self.sentence,
+                head=self.head,
+            )
 
     def change_head(self, head: Head | None, seed: int = 0) -> None:
         """Give the model another head for a task, or with None those of pre-training; fresh parts are in `absent`."""

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from malmoi.writing import writing
+
 
 def convert(
     source: Annotated[str, Parameter(help="Folder of a model, its weights pickled or not, or a hub id: owner/name.")],
@@ -49,7 +51,8 @@ def _convert_to_onnx(folder: Path, out: Path, int8: bool) -> None:
 
     refuse_old_folder(out)
     converted = read_folder(folder)
-    written = export_onnx(converted, out, int8=int8, source=folder)
+    with writing(out):
+        written = export_onnx(converted, out, int8=int8, source=folder)
     print(f"{written}: {converted.system}, {written.stat().st_size:,} bytes")
     if "pooler" in converted.absent:
         print("note: the pooler is not in the files; there is no pooler_output")

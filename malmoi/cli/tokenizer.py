@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,10 +12,15 @@ from cyclopts import Parameter
 from malmoi.data.outputs import refuse_inputs, refuse_old_folder
 from malmoi.errors import MalmoiError
 from malmoi.text.reading import Corpus, ReadOptions
+from malmoi.text.sampling import Sample
 from malmoi.text.sources import keep_standard_input
+from malmoi.writing import writing
 
 if TYPE_CHECKING:
     from malmoi.text.tokenizer import Tokenizer
+
+# Of 30 million characters Unigram learns for minutes, of a gigabyte for hours; its pieces hardly change any more.
+_UNIGRAM_MILLIONS = 30.0
 
 Files = Annotated[list[str], Parameter(help="Files or folders with text; - is standard input.")]
 Json = Annotated[bool, Parameter(negative="", help="Print the report as JSON.")]
@@ -32,6 +38,10 @@ def train(
     alphabet: Annotated[
         int | None, Parameter(help="How many characters to keep; default: a quarter of the size.")
     ] = None,
+    sample: Annotated[
+        float | None,
+        Parameter(help="Millions of characters to learn from, 0 for all; default: 30 for unigram, else all."),
+    ] = None,
     json: Json = False,
     reading: ReadOptions | None = None,
 ) -> None:
@@ -39,8 +49,11 @@ def train(
     from malmoi.text.tokenizer_training import train_tokenizer
 
     _refuse_output(out, [*files])
+    if sample is not None and sample < 0:
+        raise MalmoiError(f"--sample {sample:g}: give millions of characters, or 0 for all of the text.")
+    millions = _UNIGRAM_MILLIONS if sample is None and kind == "unigram" else sample
     keep_standard_input(files)  # training reads its text twice
-    texts = _Texts(files, reading, "training")
+    texts = _Texts(files, reading, "training", most=int(millions * 1e6) if millions else None)
     tokenizer = train_tokenizer(
         texts if texts.can_be_repeated else iter(texts),
         kind=kind,
@@ -102,14 +115,39 @@ def report(
 
 
 class _Texts:
-    """The texts of a corpus with a progress bar; keeps the beginning as a sample for the report."""
+    """The texts of a corpus with a progress bar, or so many characters of them at the most, and it is said that there
+    are more; keeps the beginning as a sample for the report."""
 
-    def __init__(self, files: list[str], reading: ReadOptions | None, description: str) -> None:
+    def __init__(
+        self, files: list[str], reading: ReadOptions | None, description: str, most: int | None = None
+    ) -> None:
         self.corpus = Corpus(files, reading) if files else None
         self.description = description
         self.sample: list[str] = []
+        self._most = most
+        self._has_told = False
 
     def __iter__(self) -> Iterator[str]:
+        if self._most is None:
+            yield from self._read()
+            return
+        sample = Sample(self._read(), self._most, self._share)
+        yield from sample
+        if sample.taken < sample.seen and not self._has_told:
+            self._has_told = True
+            evenly = "" if self.corpus is None or self.corpus.total_bytes is None else ", evenly from all of it"
+            print(
+                f"malmoi: learning from {sample.taken / 1e6:,.3g} of {sample.seen / 1e6:,.3g} million characters "
+                f"of the text{evenly}; --sample chooses how many, 0 takes all.",
+                file=sys.stderr,
+            )
+
+    def _share(self) -> float:
+        """How much of the corpus has been read; of a pipe nobody knows, so its beginning is taken."""
+        assert self.corpus is not None
+        return min(1.0, self.corpus.bytes_read / self.corpus.total_bytes) if self.corpus.total_bytes else 1.0
+
+    def _read(self) -> Iterator[str]:
         from malmoi.progress import progress
         from malmoi.text.tokenizer_report import SAMPLE_BYTES
 
@@ -156,7 +194,8 @@ def _save_new(tokenizer: Tokenizer, out: Path) -> None:
 
     if out.is_dir() and any(out.iterdir()) and load_tokenizer(out).fingerprint != tokenizer.fingerprint:
         raise MalmoiError(f"--out {out} holds a different tokenizer already; name a new folder.")
-    tokenizer.save(out)
+    with writing(out):
+        tokenizer.save(out)
 
 
 def _print_report(tokenizer: Tokenizer, texts: Iterable[str], as_json: bool) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from malmoi.errors import MalmoiError
+from malmoi.writing import writing
 
 LOCK = "lock"
 # Of Linux: paths are taken from the working directory, and two names change places.
@@ -76,7 +77,8 @@ class FolderLock:
 def write_whole(path: Path, text: str) -> None:
     """Write a file that is either the old one or the new one, whatever happens in between."""
     beside = path.with_name(path.name + ".partial")
-    beside.write_text(text, "utf-8")
+    with writing(path):
+        beside.write_text(text, "utf-8")
     _sync(beside)
     beside.replace(path)
 
@@ -132,6 +134,7 @@ def _sync(path: Path) -> None:
     """Have a file, or the names in a folder, on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with writing(path):  # what was put off comes to light here
+            os.fsync(handle)
     finally:
         os.close(handle)

@@ -1,7 +1,8 @@
 """Text → token store: read, split into sentences, encode on all cores, append, and at the end rename into place.
 
-The corpus is cut into blocks of about a megabyte. One process reads and writes; the others encode. Whatever the size of
-the corpus, no more than a few blocks a worker are in memory (`MEMORY_BOUND_MB` is what the benchmark holds it to).
+The corpus is cut into blocks of about a megabyte, and so is a document that is longer. One process reads and writes;
+the others encode. Whatever the size of the corpus, no more than the document that is read and a few blocks a worker are
+in memory (`MEMORY_BOUND_MB` is what the benchmark holds it to).
 
 Work goes on in `OUT.partial`. Its journal says how many blocks are safely in the files, so the same command run again
 skips those and goes on; `OUT` itself appears only when it is whole. A store that is there already is verified, and made
@@ -24,11 +25,11 @@ from malmoi.data import store as layout
 from malmoi.data.folders import digest_file
 from malmoi.data.growing import GrowingFolder, sweep_published
 from malmoi.data.store import FORMAT, StoreManifest, read_manifest, token_type, verify_files, write_manifest
-from malmoi.data.workers import EncodedBlock, encode_blocks
+from malmoi.data.workers import Block, EncodedBlock, encode_blocks
 from malmoi.errors import MalmoiError
 from malmoi.progress import progress
 from malmoi.text.reading import Corpus
-from malmoi.text.sentences import SplitterKind, find_splitter_version
+from malmoi.text.sentences import SplitterKind, cut_document, find_splitter_version
 from malmoi.text.tokenizer import Tokenizer
 
 MEMORY_BOUND_MB = 1000
@@ -65,7 +66,7 @@ def prepare_store(
             return manifest, False
         is_damaged = not _is_free(out)
         writer = _Writer(files, tokenizer)
-        blocks = _cut_blocks(corpus, writer)
+        blocks = _cut_blocks(corpus, sentences, writer)
         description = "going on preparing" if writer.written.blocks else "preparing"
         with progress(description, corpus.total_bytes, "B") as show:
             for block in encode_blocks(blocks, tokenizer, sentences, _choose_workers(corpus, workers)):
@@ -144,26 +145,34 @@ def _choose_workers(corpus: Corpus, workers: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _cut_blocks(corpus: Corpus, writer: _Writer) -> Iterator[list[str]]:
+def _cut_blocks(corpus: Corpus, sentences: SplitterKind, writer: _Writer) -> Iterator[Block]:
     """The documents in blocks, without the blocks that an earlier run has written."""
     skip = writer.written.blocks
-    block: list[str] = []
-    characters = number = 0
     try:
-        for document in corpus:
-            block.append(document.text)
-            characters += len(document.text)
-            if characters >= _BLOCK_CHARACTERS:
-                if number >= skip:
-                    yield block
-                number += 1
-                block, characters = [], 0
+        for number, block in enumerate(_fill_blocks(corpus, sentences)):
+            if number >= skip:
+                yield block
     except MalmoiError:
         # A file at fault: once mended it is another corpus, so what was made of this one is of no use.
         writer.discard()
         raise
-    if block and number >= skip:
-        yield block
+
+
+def _fill_blocks(corpus: Corpus, sentences: SplitterKind) -> Iterator[Block]:
+    texts: list[str] = []
+    characters = 0
+    for document in corpus:
+        for number, part in enumerate(cut_document(document.text, sentences, _BLOCK_CHARACTERS)):
+            if number:
+                yield Block(texts, goes_on=True)
+                texts, characters = [], 0
+            texts.append(part)
+            characters += len(part)
+        if characters >= _BLOCK_CHARACTERS:
+            yield Block(texts, goes_on=False)
+            texts, characters = [], 0
+    if texts:
+        yield Block(texts, goes_on=False)
 
 
 @dataclass
@@ -175,6 +184,8 @@ class _Written:
     sentences: int = 0
     documents: int = 0
     unknown_tokens: int = 0
+    # Sentences of a document that goes on in the next block.
+    open_sentences: int = 0
     # Bits are written eight at a time; these wait for their byte.
     waiting_bits: tuple[int, ...] = ()
 
@@ -198,12 +209,15 @@ class _Writer:
         whole = len(bits) // 8 * 8
         self._write(layout.WORDS, np.packbits(bits[:whole]))
         self._write(layout.SENTENCES, written.tokens + np.cumsum(block.sentence_lengths, dtype="<i8"))
-        self._write(layout.DOCUMENTS, written.sentences + np.cumsum(block.document_lengths, dtype="<i8"))
+        document_lengths, open_sentences = _join_parts(block, written.open_sentences)
+        begin = written.sentences - written.open_sentences
+        self._write(layout.DOCUMENTS, begin + np.cumsum(document_lengths, dtype="<i8"))
         written.waiting_bits = tuple(int(bit) for bit in bits[whole:])
         written.blocks += 1
         written.tokens += len(block.ids)
         written.sentences += len(block.sentence_lengths)
-        written.documents += len(block.document_lengths)
+        written.documents += len(document_lengths)
+        written.open_sentences = open_sentences
         if self._tokenizer.unk_id is not None:
             written.unknown_tokens += int(np.count_nonzero(block.ids == self._tokenizer.unk_id))
         if written.blocks % _BLOCKS_BETWEEN_NOTES == 0:
@@ -243,6 +257,14 @@ class _Writer:
     def discard(self) -> None:
         """Leave nothing behind."""
         self._files.discard()
+
+
+def _join_parts(block: EncodedBlock, open_sentences: int) -> tuple[NDArray[np.int64], int]:
+    """Sentences of each document that ends in a block, without those that have none, and of the one that goes on."""
+    lengths = block.text_lengths.copy()
+    lengths[0] += open_sentences
+    ended, going_on = (lengths[:-1], int(lengths[-1])) if block.goes_on else (lengths, 0)
+    return ended[ended > 0], going_on
 
 
 def _name_sources(corpus: Corpus) -> str:

@@ -1,4 +1,4 @@
-"""Blocks of documents → encoded blocks, in order, in this process or on several."""
+"""Blocks of text → encoded blocks, in order, in this process or on several."""
 
 from __future__ import annotations
 
@@ -25,35 +25,42 @@ _BLOCKS_AHEAD_PER_WORKER = 2
 
 
 @dataclass(frozen=True)
+class Block:
+    """Some documents. Of a long one it holds a part: the last text may go on in the next block."""
+
+    texts: list[str]
+    goes_on: bool
+
+
+@dataclass(frozen=True)
 class EncodedBlock:
-    """A block of documents as ids laid end to end. Sentences and documents without tokens are left out."""
+    """A block of texts as ids laid end to end. Sentences without tokens are left out."""
 
     ids: NDArray[np.uint32]  # (N,)
     word_starts: NDArray[np.bool_]  # (N,)
     sentence_lengths: NDArray[np.int64]  # tokens of each sentence
-    document_lengths: NDArray[np.int64]  # sentences of each document
+    text_lengths: NDArray[np.int64]  # sentences of each text
+    goes_on: bool
 
 
 class BlockEncoder:
-    """Splits the documents of a block into sentences and encodes them."""
+    """Splits the texts of a block into sentences and encodes them."""
 
     def __init__(self, tokenizer: Tokenizer, sentences: SplitterKind) -> None:
         self._split = sentence_splitter(sentences)
         self._encoder = SentenceEncoder(tokenizer)
 
-    def encode(self, documents: list[str]) -> EncodedBlock:
-        split = [self._split(document) for document in documents]
+    def encode(self, block: Block) -> EncodedBlock:
+        split = [self._split(text) for text in block.texts]
         encoded = self._encoder.encode([sentence for sentences in split for sentence in sentences])
-        document_of = np.repeat(np.arange(len(split)), [len(sentences) for sentences in split])
+        text_of = np.repeat(np.arange(len(split)), [len(sentences) for sentences in split])
         filled = encoded.lengths > 0
-        document_lengths = np.bincount(document_of[filled], minlength=len(split))
-        return EncodedBlock(
-            encoded.ids, encoded.word_starts, encoded.lengths[filled], document_lengths[document_lengths > 0]
-        )
+        text_lengths = np.bincount(text_of[filled], minlength=len(split))
+        return EncodedBlock(encoded.ids, encoded.word_starts, encoded.lengths[filled], text_lengths, block.goes_on)
 
 
 def encode_blocks(
-    blocks: Iterator[list[str]], tokenizer: Tokenizer, sentences: SplitterKind, workers: int
+    blocks: Iterator[Block], tokenizer: Tokenizer, sentences: SplitterKind, workers: int
 ) -> Iterator[EncodedBlock]:
     """Encode block after block; they come out in the order they went in."""
     if workers == 1:
@@ -105,5 +112,5 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _encode_in_worker(documents: list[str]) -> EncodedBlock:
-    return _encoder.encode(documents)
+def _encode_in_worker(block: Block) -> EncodedBlock:
+    return _encoder.encode(block)

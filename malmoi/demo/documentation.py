@@ -11,6 +11,8 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+from malmoi.writing import writing
+
 _SKIPPED_FOLDERS = {"site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "__pycache__"}
 
 
@@ -19,7 +21,7 @@ def write_documentation(path: Path) -> Path:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(path.name + ".partial")
-        with beside.open("w", encoding="utf-8") as file:
+        with writing(path), beside.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in collect_documentation())
         beside.replace(path)
     return path

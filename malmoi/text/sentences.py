@@ -9,7 +9,7 @@ the sentences, joined, are the document up to white space.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from malmoi.errors import MalmoiError
@@ -151,3 +151,54 @@ def _kiwi_splitter() -> Splitter:
         return [sentence for sentence in sentences if sentence]
 
     return split
+
+
+# --- long documents -----------------------------------------------------------------------------------------------
+
+# A line's end that no rule looks across: the next line does not go on with a word in lower case, nor with と or って.
+_CLEAN_LINE_END = re.compile(rf"\n(?=[^\s{_LOWER}とっ])")
+# A single mark or ending between words of letters: no number, initial, quotation or run of marks is near.
+_CLEAN_SENTENCE_END = re.compile(r"[^\W\d_]{2}[.!?。！？다요죠] ?[^\W\d_]{2}")
+# As far as the rules look from where they stand.
+_SIGHT = 60
+_WORD_CHARACTER = re.compile(r"\w")
+
+
+def cut_document(text: str, kind: SplitterKind, characters: int) -> Iterator[str]:
+    """Cut a document into parts of about so many characters. The sentences of the parts, each split by itself, are
+    those of the whole; where that cannot be known, a part is longer."""
+    begin = 0
+    while len(text) - begin > characters:
+        end = _find_cut(text, begin + characters, kind, characters)
+        if end is None:
+            break
+        yield text[begin:end]
+        begin = end
+    yield text[begin:]
+
+
+def _find_cut(text: str, begin: int, kind: SplitterKind, characters: int) -> int | None:
+    if kind != "rules":
+        line_end = text.find("\n", begin)
+        return None if line_end < 0 else line_end + 1
+    found = _CLEAN_LINE_END.search(text, begin)
+    if found is not None and found.end() - begin < characters:
+        return found.end()
+    limit = len(text) if found is None else found.end()
+    sentence_end = _find_sentence_end(text, begin, limit)
+    return sentence_end if sentence_end is not None or found is None else found.end()
+
+
+def _find_sentence_end(text: str, begin: int, limit: int) -> int | None:
+    """The first clean end of a sentence between two places."""
+    # No mark of punctuation behind a letter or a digit belongs to an end that was found before it.
+    first = _WORD_CHARACTER.search(text, begin, limit)
+    if first is None:
+        return None
+    for found in _SENTENCE_END.finditer(text, first.end()):
+        if found.end() >= limit:
+            break
+        near = text[max(0, found.start() - _SIGHT) : found.end() + _SIGHT]
+        if "\n" not in near and len(found[0]) == 1 and _CLEAN_SENTENCE_END.match(text, found.start() - 2):
+            return found.end()
+    return None

@@ -15,18 +15,22 @@ Lower-casing also strips accents, as in BERT's uncased models, but Hangul is com
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from malmoi.errors import MalmoiError
 from malmoi.text.tokenizer import Tokenizer
+from malmoi.writing import writing
 
 KINDS = ("wordpiece", "bpe", "unigram")
 SPECIAL_TOKENS = {
@@ -44,7 +48,8 @@ _COVERAGE = 0.99
 # The library's sums differ in the last digits with the order of its threads; so many digits never do.
 _SCORE_DIGITS = 3
 
-Result = TypeVar("Result")
+# Learning says that it goes on: first after so many seconds, then at such intervals.
+_SECONDS_OF_SILENCE, _SECONDS_BETWEEN_LINES = 5.0, 15.0
 
 
 def train_tokenizer(
@@ -207,7 +212,7 @@ def _train_wordpiece(
         initial_alphabet=characters,
         limit_alphabet=len(characters),
     )
-    _run(lambda: backend.train_from_iterator(texts, trainer))
+    _learn(backend, texts, trainer)
     return models.WordPiece(_model(backend)["vocab"], unk_token="[UNK]", max_input_chars_per_word=100)
 
 
@@ -227,7 +232,7 @@ def _train_bpe(backend: Backend, texts: Iterable[str], vocab_size: int, min_freq
             seen += bool(text and not text.isspace())
             yield text
 
-    _run(lambda: backend.train_from_iterator(watched(), trainer))
+    _learn(backend, watched(), trainer)
     if not seen:
         raise MalmoiError("There is no text to learn a tokenizer from; give a file that is not empty.")
     model = _model(backend)
@@ -250,7 +255,7 @@ def _train_unigram(backend: Backend, texts: Iterable[str], characters: list[str]
         vocab_size=vocab_size, show_progress=False, special_tokens=_SPECIALS, unk_token="[UNK]"
     )
     known = (normalizer.normalize_str(text).translate(blanks) for text in texts)
-    _run(lambda: backend.train_from_iterator(known, trainer))
+    _learn(backend, known, trainer)
     scores = {piece: round(score, _SCORE_DIGITS) for piece, score in _model(backend)["vocab"][len(_SPECIALS) :]}
     # Characters that were not worth a piece are given the lowest score plus a step for each, in random order.
     floor = min(scores.values())
@@ -276,7 +281,9 @@ def _readable_twice(texts: Iterable[str]) -> Iterator[Iterable[str]]:
         yield texts
         return
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
-        file.writelines(json.dumps(text) + "\n" for text in texts)
+        with writing(Path(tempfile.gettempdir())):
+            file.writelines(json.dumps(text) + "\n" for text in texts)
+            file.flush()
 
         class Kept:
             def __iter__(self) -> Iterator[str]:
@@ -286,21 +293,33 @@ def _readable_twice(texts: Iterable[str]) -> Iterator[Iterable[str]]:
         yield Kept()
 
 
-def _run(work: Callable[[], Result]) -> Result:
-    """Do `work` in a thread of its own, because the library does not listen to Ctrl-C while it learns."""
-    results: list[Result] = []
+def _learn(backend: Backend, texts: Iterable[str], trainer: trainers.Trainer) -> None:
+    """Train in a thread of its own, because the library does not listen to Ctrl-C while it learns, and say now and then
+    that it does: it is silent for minutes, and nobody knows how many."""
     failures: list[BaseException] = []
+    read = threading.Event()
+
+    def watched() -> Iterator[str]:
+        yield from texts
+        read.set()
 
     def target() -> None:
         try:
-            results.append(work())
+            backend.train_from_iterator(watched(), trainer)
         except BaseException as failure:  # Rust's panics are no Exceptions
             failures.append(failure)
+        read.set()
 
     thread = threading.Thread(target=target, daemon=True)
     thread.start()
+    while not read.wait(0.1):
+        pass
+    began = time.monotonic()
+    next_line = began + _SECONDS_OF_SILENCE
     while thread.is_alive():
-        thread.join(0.1)
+        thread.join(0.05)
+        if time.monotonic() >= next_line:
+            print(f"the text is read, learning pieces: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+            next_line += _SECONDS_BETWEEN_LINES
     if failures:
         raise failures[0]
-    return results[0]

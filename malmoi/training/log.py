@@ -13,6 +13,7 @@ from typing import Any
 from malmoi.data.folders import write_whole
 from malmoi.training.events import EventFile
 from malmoi.values import Step
+from malmoi.writing import writing
 
 _FIELDS = {field.name for field in fields(Step)}
 
@@ -27,8 +28,10 @@ class RunLog:
             tell(f"{path}: {lost:,} damaged lines are left out; the run itself does not need them.")
         kept = [record for record in records if record["step"] < first_step]
         write_whole(path, "".join(json.dumps(record) + "\n" for record in kept))
+        self._path = path
         self._file = path.open("a", encoding="utf-8")
-        self._events = EventFile(out, first_step)
+        with writing(out):
+            self._events = EventFile(out, first_step)
         self._began = time.monotonic() - (kept[-1].get("elapsed", 0.0) if kept else 0.0)
 
     @property
@@ -42,21 +45,25 @@ class RunLog:
             record["evaluation"] = evaluation
         if not math.isfinite(step.gradient_norm):
             record["gradient_norm"] = None  # an overflow in half precision; JSON has no infinity
-        self._file.write(json.dumps(record, allow_nan=False) + "\n")
-        self._file.flush()
+        with writing(self._path):
+            self._file.write(json.dumps(record, allow_nan=False) + "\n")
+            self._file.flush()
         scalars = {"loss": step.loss, "learning_rate": step.learning_rate, "gradient_norm": step.gradient_norm}
         scalars |= {f"loss/{name}": value for name, value in step.parts.items()}
         scalars |= {f"accuracy/{name}": value for name, value in step.accuracy.items()}
         scalars |= {f"held_out/{name}": value for name, value in (evaluation or {}).items()}
         scalars["tokens_per_second"] = step.tokens / max(step.seconds, 1e-9)
-        self._events.write(step.step, scalars)
+        with writing(self._path.parent):
+            self._events.write(step.step, scalars)
 
     def __enter__(self) -> RunLog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._events.close()
+        with writing(self._path):
+            self._file.close()
+        with writing(self._path.parent):
+            self._events.close()
 
 
 def read_log(out: Path) -> list[dict[str, Any]]:

@@ -83,3 +83,15 @@ def test_refusals_write_nothing(refuses, corpus, tmp_path):
     refuses("tokenizer", "extend", "absent", "--add", "5", "--out", "tok", says=["--add 5", "files"])
     refuses("tokenizer", "extend", "absent", corpus, "--add", "5", "--out", "tok", says=["absent"])
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_sample_is_said_and_counts_for_what_is_learned(malmoi, refuses, tmp_path):
+    (tmp_path / "large.txt").write_text("".join(f"common word{number} words\n\n" for number in range(20_000)), "utf-8")
+    options = ("tokenizer", "train", "large.txt", "--vocab-size", 120, "--kind", "unigram")
+    sampled = malmoi(*options, "--sample", 0.05, "--out", "sampled")
+    assert sampled.returncode == 0, sampled.stderr
+    assert "learning from 0.05" in sampled.stderr and "million characters of the text, evenly" in sampled.stderr
+    assert sampled.stderr.count("learning from") == 1
+    whole = malmoi(*options, "--out", "whole")
+    assert "learning from" not in whole.stderr
+    refuses(*options, "--sample", -1, "--out", "x", says=["--sample -1", "millions"])

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -208,6 +209,35 @@ def test_a_store_that_another_finished_meanwhile_is_recognised(corpus_file, toke
     monkeypatch.setattr(module, "_recognise", lambda *what: recognise(*what) if looks else looks.append(what))
     _, made = prepare_store(Corpus([corpus_file]), tokenizer, tmp_path / "store", workers=1)
     assert not made and not list(tmp_path.glob("*partial*"))
+
+
+@pytest.mark.parametrize("sentences", ["rules", "lines"])
+def test_parts_of_long_documents_make_the_same_store(tokenizer, tmp_path, monkeypatch, sentences):
+    """Also where an interruption falls between two parts of a document, and where parts hold no token."""
+    nothing = "\u200b" * 300
+    long = "\n".join(document + "\n" + nothing for document in python_documents()[:4] + korean_documents(20))
+    records = [long, "Short one.", nothing, long.replace("\n", " "), nothing + "\n" + "Last one. It ends here."]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in records), "utf-8")
+    corpus = Corpus([tmp_path / "a.jsonl"])
+    whole, _ = prepare_store(corpus, tokenizer, tmp_path / "whole", sentences=sentences, workers=1)
+    monkeypatch.setattr(module, "_BLOCK_CHARACTERS", 200)
+    monkeypatch.setattr(module, "_BLOCKS_BETWEEN_NOTES", 1)
+    append, blocks = module._Writer.append, []
+
+    def fail_now_and_then(self, block):
+        append(self, block)
+        blocks.append(block)
+        if len(blocks) % 11 == 5:
+            raise Interrupted
+
+    monkeypatch.setattr(module._Writer, "append", fail_now_and_then)
+    cut = None
+    while cut is None:
+        with suppress(Interrupted):
+            cut, _ = prepare_store(corpus, tokenizer, tmp_path / "cut", sentences=sentences, workers=1)
+    assert len(blocks) > 50 and sum(block.goes_on for block in blocks) > 40
+    assert files_of(tmp_path / "cut") == files_of(tmp_path / "whole")
+    assert (cut.documents, cut.sentences, cut.tokens) == (whole.documents, whole.sentences, whole.tokens)
 
 
 @pytest.mark.parametrize("damage", ["flipped", "short", "missing"])

@@ -1,6 +1,7 @@
 """Sentences: tricky cases with their exact outcome, and that no text is ever lost."""
 
 import sys
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from malmoi import MalmoiError
 from malmoi.text.reading import Corpus, ReadOptions
-from malmoi.text.sentences import sentence_splitter
+from malmoi.text.sentences import cut_document, sentence_splitter
 
 # Each case is a document; " | " marks where it should be cut.
 CASES = [
@@ -134,3 +135,32 @@ def test_kiwi_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
     with pytest.raises(MalmoiError, match=r'pip install "malmoi\[ko\]"'):
         sentence_splitter("kiwi")
+
+
+@pytest.mark.parametrize("kind", ["rules", "lines"])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_parts_of_a_document_have_the_sentences_of_the_whole(kind, seed):
+    """Texts of everything the rules look at, with and without lines, cut as often as possible."""
+    random = Random(seed)
+    words = (
+        "The cat sat.|the dog|Mr. Smith|J. R.|etc. The|No. 5|U.S.|(yes.)|Wow!|she said. Then we|1. 서론|2019. 3. 1.|"
+        "갔습니다|좋아요 라고|했다. 만,|그게...|사실은|정말 그래요. 나는|집에 갔다. 그리고|"
+        "はい。」|と言った|。!」|？！|" + "a" * 60
+    ).split("|")
+    spaces = [" "] if seed % 2 else [" ", "  ", "\n", "\n\n", " \n", "", ". "]
+    split = sentence_splitter(kind)
+    number = 0
+    for _ in range(40):
+        text = "".join(random.choice(words) + random.choice(spaces) for _ in range(60))
+        parts = list(cut_document(text, kind, 5))
+        assert "".join(parts) == text
+        assert [sentence for part in parts for sentence in split(part)] == split(text)
+        number += len(parts) - 1
+    assert number > 30 or (kind == "lines" and seed % 2)
+
+
+def test_parts_are_no_longer_than_need_be():
+    lines = "We went home. Then we slept and dreamt of a very long sentence about nothing at all.\n" * 1000
+    for text in (lines, lines.replace("\n", " ")):
+        assert max(map(len, cut_document(text, "rules", 1000))) < 1200
+    assert list(cut_document(lines.replace("\n", " "), "kiwi", 1000)) == [lines.replace("\n", " ")]

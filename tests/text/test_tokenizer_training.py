@@ -261,3 +261,9 @@ def test_ctrl_c_stops_the_learning():
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert b"KeyboardInterrupt" in errors
+
+
+def test_learning_says_that_it_goes_on(monkeypatch, capsys):
+    monkeypatch.setattr("malmoi.text.tokenizer_training._SECONDS_OF_SILENCE", 0.0)
+    train_tokenizer(["some words of a text"] * 2000, kind="unigram", vocab_size=40)
+    assert "the text is read, learning pieces: 0 s" in capsys.readouterr().err
