@@ -62,7 +62,8 @@ def test_a_table_that_is_called_text(malmoi, folder, tmp_path, expected):
     (tmp_path / "ratings.txt").write_text("id\tdocument\tlabel\n" + rows, "utf-8")
     done = malmoi("embed", folder, "ratings.txt", "--id", "id", "-o", "v.jsonl")
     assert done.returncode == 0 and "ratings.txt: read as a table with tabs" in done.stderr, done.stderr
-    assert [json.loads(line)["id"] for line in (tmp_path / "v.jsonl").open()] == [f"k{n}" for n in range(len(TEXTS))]
+    lines = (tmp_path / "v.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [f"k{number}" for number in range(len(TEXTS))]
     (tmp_path / "rows.txt").write_text(rows, "utf-8")
     words = ("rows.txt", "--text", "1", "--no-header", "--delimiter", "tab", "-o", "v.npy")
     assert malmoi("embed", folder, *words).returncode == 0
