@@ -87,15 +87,15 @@ class Fields:
         number = " by its number" if self._is_numbered else ""
         raise MalmoiError(
             f"{self._place}: which {self.what} holds {meaning}? Give --{option}{number} with one of {listed}"
-            f"{self._find_near(usual)}"
+            f"{self._suggest(option, usual)}"
         )
 
-    def _find_near(self, usual: Names) -> str:
-        """A hint at a name that is nearly a usual one, such as "lable"."""
+    def _suggest(self, option: str, usual: Names) -> str:
+        """A hint at a field that is nearly called as usual, such as "lable"."""
         lowered = {name.lower(): name for name in self.names}
         for name in (name for group in usual for name in group):
             if near := difflib.get_close_matches(name, lowered, n=1, cutoff=0.75):
-                return f"; is {lowered[near[0]]!r} meant to be {name!r}?"
+                return f"; did you mean --{option} {lowered[near[0]]}?"
         return ""
 
     def _refuse_data_as_header(self) -> None:

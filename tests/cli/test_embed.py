@@ -57,6 +57,19 @@ def test_plain_lines_to_an_array(malmoi, folder, lines, expected):
     assert "nothing to do" in again.stdout and (lines / "new/v.npy").stat().st_mtime_ns == before
 
 
+def test_a_table_that_is_called_text(malmoi, folder, tmp_path, expected):
+    rows = "".join(f"k{number}\t{text}\t1\n" for number, text in enumerate(TEXTS))
+    (tmp_path / "ratings.txt").write_text("id\tdocument\tlabel\n" + rows, "utf-8")
+    done = malmoi("embed", folder, "ratings.txt", "--id", "id", "-o", "v.jsonl")
+    assert done.returncode == 0 and "ratings.txt: read as a table with tabs" in done.stderr, done.stderr
+    lines = (tmp_path / "v.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [f"k{number}" for number in range(len(TEXTS))]
+    (tmp_path / "rows.txt").write_text(rows, "utf-8")
+    words = ("rows.txt", "--text", "1", "--no-header", "--delimiter", "tab", "-o", "v.npy")
+    assert malmoi("embed", folder, *words).returncode == 0
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.parquet", "a.jsonl.gz"])
 def test_records_keep_their_ids(malmoi, folder, tmp_path, expected, name):
     write_inputs(tmp_path)

@@ -155,7 +155,7 @@ def test_whole_numbers_are_one_label_however_they_are_written(read):
 
 
 def test_a_label_by_nearly_its_usual_name(refusal):
-    assert "is 'lable' meant to be 'label'?" in refusal("classify", "a.csv", "text,lable\na,b\n")
+    assert "did you mean --label lable?" in refusal("classify", "a.csv", "text,lable\na,b\n")
 
 
 def test_semicolons(read):

@@ -71,7 +71,7 @@ def test_the_field_is_found(read, record, field):
         ('{"text": "a"}\n{"text": 5}\n', ["line 2", "'text'", "a number"]),
         ('{"sentence": "a", "document": "b"}\n', ["line 1", "both 'sentence' and 'document'", "give --text"]),
         ('{"title": "a"}\n{"title": "b", "text": "c"}\n', ["line 1", "no field 'text' among title"]),
-        ('{"title": "a", "txet": "b"}\n', ["line 1", "is 'txet' meant to be 'text'?"]),
+        ('{"title": "a", "txet": "b"}\n', ["line 1", "did you mean --text txet?"]),
         ('{"text": "a\\u0000b"}', ["line 1", "NUL"]),
         ('{"title": "a", "body": "b"}\n', ["line 1", "--text", "title, body"]),
         ('{"text": ' + "[" * 200_000, ["line 1", "nested too deep"]),
