@@ -127,3 +127,14 @@ def test_a_block_at_a_time_gives_the_same_items(monkeypatch):
                 assert found == expected
             else:
                 assert found.dtype == expected.dtype and np.array_equal(found, expected), field
+
+
+def test_the_longest_answer_and_tokens_of_the_same_characters():
+    places = np.array([(-1, -1), (0, 1), (0, 1), *((place, place + 1) for place in range(1, 30))], np.int32)
+    logits = np.zeros((len(places), 2), np.float32)
+    logits[1:3, 0], logits[-1, 1] = 9.0, 9.0
+    whole = find_answer("x" * 30, [Window(logits, places)], 30, None)
+    assert (whole.answer.start, whole.answer.end) == (0, 30)  # thirty tokens from the second token of the first letter
+    assert len({(one.start, one.end) for one in whole.candidates}) == 5
+    shorter = find_answer("x" * 30, [Window(logits, places)], 29, None)
+    assert (shorter.answer.start, shorter.answer.end) != (0, 30)
