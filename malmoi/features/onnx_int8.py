@@ -1,13 +1,13 @@
 """A layer of BERT whose matrix products multiply bytes, as nodes of an ONNX graph.
 
-Weights are rounded once, column by column. Activations are rounded while the model runs, every token with a scale of its
-own: so the vector of a text does not depend on what else is in its batch. Three things keep small what rounding loses:
+Weights are rounded once, column by column. Activations are rounded while the model runs, every token with a scale of
+its own: so the vector of a text does not depend on what else is in its batch. What rounding loses is kept small:
 - channels that a layer norm makes large are divided before rounding, and their weights multiplied instead;
 - the inside of the feed-forward network is hardly ever below zero, so most of the bytes stand for what is above;
 - the residual stream, the layer norms and the attention itself are floats.
 
-Processors without instructions made for this (x86 before VNNI) add products in pairs, in 16 bits that overflow silently.
-`round_matrix` therefore keeps any two neighbours of a column small enough: the same bytes give the same sums everywhere.
+Processors without instructions made for this (x86 before VNNI) add products in pairs, in 16 bits that overflow
+silently. `round_matrix` therefore keeps any two neighbours of a column small enough: sums are the same everywhere.
 
 N tokens of all sequences, D channels.
 """

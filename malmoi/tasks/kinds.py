@@ -8,6 +8,7 @@ from typing import Any
 
 from malmoi.blocks.heads import Head, Shape
 from malmoi.checkpoint.bundle import Bundle
+from malmoi.checkpoint.sentence_modules import find_length
 from malmoi.errors import MalmoiError
 from malmoi.tasks.answering import Answering
 from malmoi.tasks.choosing import Choosing
@@ -73,6 +74,12 @@ def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = N
         )
     kind = MultiLabelling if head.problem == "multi_label_classification" else _KINDS[task]
     return kind(bundle.tokenizer, head, find_seq_len(bundle, kind, seq_len))
+
+
+def find_vector_len(bundle: Bundle, asked: int | None) -> int:
+    """The longest text to make a vector of: as asked, or as everywhere else."""
+    limit = int(bundle.config.max_position_embeddings)
+    return find_length(bundle.sentence, limit) if asked is None else find_seq_len(bundle, Embedding, asked)
 
 
 def find_seq_len(bundle: Bundle, kind: type[Kind[Any, Any]], asked: int | None) -> int:

@@ -16,7 +16,7 @@ from malmoi.tasks.embedding import Contrast, Embedding
 from malmoi.tasks.examples import Choice, Classified, Question, Scored
 from malmoi.tasks.inference import predict
 from malmoi.tasks.kind import Kind
-from malmoi.tasks.kinds import choose_kind, find_seq_len, find_task, open_kind, take_for
+from malmoi.tasks.kinds import choose_kind, find_task, find_vector_len, open_kind, take_for
 from malmoi.tasks.predictions import Chosen, Classification, Reply, Similarity, Tagging
 from malmoi.tasks.tagging import TagWords
 from malmoi.training.distributed import choose_device
@@ -39,7 +39,10 @@ class OpenedTask:
     def kind_for(self, examples: Sequence[Any]) -> Kind[Any, Any]:
         """The kind that fits these examples: vectors are judged by scores if there are any."""
         if self.task == "embed" and choose_kind("embed", examples, multi_label=False) is Contrast:
-            return Contrast(self.kind.tokenizer, None, self.kind.seq_len)
+            assert isinstance(self.kind, Embedding)
+            kind = Contrast(self.kind.tokenizer, None, self.kind.seq_len)
+            kind.use_folder(self.kind.sentence)
+            return kind
         return self.kind
 
 
@@ -101,7 +104,9 @@ def compare_texts(bundle: Bundle, first: str, second: str) -> Similarity:
 
 
 def _embedding(bundle: Bundle, seq_len: int | None) -> Embedding:
-    return Embedding(bundle.tokenizer, None, find_seq_len(bundle, Embedding, seq_len))
+    kind = Embedding(bundle.tokenizer, None, find_vector_len(bundle, seq_len))
+    kind.use_folder(bundle.sentence)
+    return kind
 
 
 def _answer(bundle: Bundle, kind: Kind[Any, Any], examples: Sequence[Any]) -> list[Any]:
