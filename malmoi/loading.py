@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from malmoi.checkpoint.location import find_weights
+from malmoi.checkpoint.location import find_folder, find_weights
 from malmoi.features.onnx_names import FOLDER
 
 if TYPE_CHECKING:
@@ -16,22 +16,25 @@ EngineName = Literal["torch", "onnx"]
 
 
 @overload
-def load(model: str | Path, engine: Literal["torch"] = "torch") -> Pretrained: ...
+def load(model: str | Path, engine: Literal["torch"]) -> Pretrained: ...
 @overload
 def load(model: str | Path, engine: Literal["onnx"]) -> OnnxEncoder: ...
-def load(model: str | Path, engine: EngineName = "torch") -> Pretrained | OnnxEncoder:
+@overload
+def load(model: str | Path, engine: None = None) -> Any: ...
+def load(model: str | Path, engine: EngineName | None = None) -> Pretrained | OnnxEncoder:
     """Read a model from a Hugging Face folder, or from the hub by its id (owner/name). It is in eval mode.
 
-    With engine="onnx" a folder that `malmoi convert --to onnx` wrote gives its vectors, and torch is never imported.
+    The files of the folder decide what computes: one that `malmoi convert --to onnx` wrote is opened without torch.
     """
-    # Each engine is imported only where it is asked for.
-    if engine == "onnx":
-        from malmoi.features.onnx_encoder import load_with_onnx
+    folder = find_folder(model)
+    # Each engine is imported only where it is needed.
+    if (engine or choose_engine(folder)) == "onnx":
+        from malmoi.features.onnx_encoder import OnnxEncoder
 
-        return load_with_onnx(model)
+        return OnnxEncoder(folder)
     from malmoi.pretrained import load_with_torch
 
-    return load_with_torch(model)
+    return load_with_torch(folder)
 
 
 def choose_engine(folder: Path) -> EngineName:

@@ -19,6 +19,7 @@ WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
+ONNX_FOLDER = "onnx"
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 # Weights as tensors, settings and vocabularies as text: nothing that could be executed is even downloaded.
@@ -49,6 +50,11 @@ def find_weights(folder: Path) -> list[Path]:
         raise MalmoiError(
             f"{folder} has its weights as a pickle ({PICKLE}), which can carry programs; "
             f"turn it into safe files first: malmoi convert {folder} --out DIR"
+        )
+    if (folder / ONNX_FOLDER).is_dir():
+        raise MalmoiError(
+            f"{folder} holds its weights as ONNX only, which cannot be trained and fills no gaps; use the folder that "
+            "it was converted from."
         )
     raise MalmoiError(f"{folder} holds no weights: neither {WEIGHTS} nor {WEIGHTS_INDEX}.")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # The operators that ONNX Runtime has itself; any other set would have to come from a library.
 _OPERATORS = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}
 _FATAL = 4
-_SIZES = ("num_hidden_layers", "hidden_size", "max_position_embeddings", "vocab_size")
+SIZES = ("num_hidden_layers", "hidden_size", "max_position_embeddings", "vocab_size")
 
 
 class OnnxEngine:
@@ -107,11 +107,11 @@ def find_onnx(folder: Path, file: str | None = None) -> Path:
 
 def _read_sizes(path: Path) -> tuple[int, int, int, int]:
     content = read_object(path)
-    for name in _SIZES:
+    for name in SIZES:
         value = content.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise MalmoiError(f"{path}: {name} must be a number from 1; it is {value!r}.")
-    layers, size, positions, vocabulary = (content[name] for name in _SIZES)
+    layers, size, positions, vocabulary = (content[name] for name in SIZES)
     return layers, size, positions, vocabulary
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from malmoi.checkpoint.location import ONNX_FOLDER
 from malmoi.errors import MalmoiError
 
-FOLDER = "onnx"
+FOLDER = ONNX_FOLDER
 MODEL = "model.onnx"
 INT8_MODEL = "model_int8.onnx"
 

@@ -19,6 +19,7 @@ import malmoi
 from malmoi.errors import MalmoiError
 from malmoi.features.onnx_engine import OnnxEngine
 from malmoi.features.onnx_export import export_onnx
+from malmoi.loading import load
 from malmoi.systems.bert import Bert
 
 
@@ -248,6 +249,20 @@ def test_convert_writes_it(pretrained, malmoi, refuses, tmp_path):
     refuses("convert", "model", "--to", "onxx", "--out", "other", says=["onxx"])
     refuses("convert", "nowhere", "--to", "onnx", "--out", "other", says=["nowhere"])
     assert not (tmp_path / "other").exists()
+
+
+def test_the_folder_decides_what_opens_it(exported, malmoi, refuses, tmp_path):
+    shutil.copytree(exported, tmp_path / "model")
+    np.testing.assert_array_equal(load(exported).embed(SENTENCES), load(exported, engine="onnx").embed(SENTENCES))
+    with pytest.raises(MalmoiError, match=r"as ONNX only.* use the folder that it was converted from"):
+        load(exported).fill("책을 [MASK].")
+    shown = malmoi("info", "model")
+    assert shown.returncode == 0 and "ONNX, which gives vectors" in shown.stdout and "2, 32 wide" in shown.stdout
+    assert json.loads(malmoi("info", "model", "--json").stdout)["num_hidden_layers"] == 2
+    says = ["ONNX only", "converted from"]
+    refuses("fill", "model", "책을 [MASK].", says=says)
+    (tmp_path / "data.tsv").write_text("text\tlabel\na\t1\nb\t0\n")
+    refuses("finetune", "classify", "data.tsv", "--model", "model", "--out", "out", says=says)
 
 
 def test_a_missing_extra_is_told(exported, monkeypatch):
