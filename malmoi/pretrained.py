@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from malmoi.checkpoint.bundle import Bundle, create_bundle, load_bundle
 from malmoi.features.embedder import Embedder
 from malmoi.features.filling import Fill, fill_gaps
 from malmoi.features.torch_engine import TorchEngine
 from malmoi.features.vectors import GivesVectors
+from malmoi.tasks.methods import DoesTasks
 from malmoi.text.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    from malmoi.tasks.predictions import Chosen, Classification, Reply, Similarity, Tagging
 
-# Whoever wants a vector need not wait for what the tasks import: they are imported by the methods that are about them.
-
-
-class Pretrained(Bundle, GivesVectors):
+class Pretrained(Bundle, GivesVectors, DoesTasks):
     """A model, its tokenizer and its configuration, ready for use. `model` is the torch module itself."""
 
     @property
@@ -30,36 +25,6 @@ class Pretrained(Bundle, GivesVectors):
     def fill(self, text: str, top: int = 5) -> list[list[Fill]]:
         """For each [MASK] of the text, the pieces that fit best."""
         return fill_gaps(self, text, top)
-
-    def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Classification]:
-        """The label of each text, or of each pair of texts, by a model fine-tuned for it."""
-        from malmoi.tasks.use import classify_texts
-
-        return classify_texts(self, texts)
-
-    def tag(self, texts: Sequence[str]) -> list[Tagging]:
-        """The tags and entities of each text, with the characters where they stand."""
-        from malmoi.tasks.use import tag_texts
-
-        return tag_texts(self, texts)
-
-    def answer(self, question: str, context: str) -> Reply:
-        """The piece of the context that answers the question, if it holds one."""
-        from malmoi.tasks.use import answer_question
-
-        return answer_question(self, question, context)
-
-    def choose(self, prompt: str, choices: Sequence[str]) -> Chosen:
-        """The choice that goes best with the prompt."""
-        from malmoi.tasks.use import choose_continuation
-
-        return choose_continuation(self, prompt, choices)
-
-    def similar(self, first: str, second: str) -> Similarity:
-        """How alike two texts are: by the model's head where it scores pairs, else by the cosine of their vectors."""
-        from malmoi.tasks.use import compare_texts
-
-        return compare_texts(self, first, second)
 
 
 def load_with_torch(model: str | Path) -> Pretrained:

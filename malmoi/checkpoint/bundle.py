@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.catalog import SYSTEMS, find_preset
 from malmoi.checkpoint.configuration import read_configuration
 from malmoi.checkpoint.fitting import build_model, fill_model, fit_tensors
@@ -38,6 +38,11 @@ class Bundle:
     absent: frozenset[str] = frozenset()
     sentence: SentenceModules | None = None
     head: Head | None = None
+
+    @property
+    def max_positions(self) -> int:
+        """The longest sequence that the model has positions for."""
+        return int(self.config.max_position_embeddings)
 
     def save(self, folder: str | Path, facts: Mapping[str, object] | None = None) -> None:
         """Write a Hugging Face folder; `facts` are further lines for the table of its model card."""

@@ -18,7 +18,7 @@ def info(
 ) -> None:
     """Say what a model is: system, sizes, vocabulary, files."""
     from malmoi.checkpoint.location import find_folder
-    from malmoi.loading import choose_engine
+    from malmoi.features.onnx_names import choose_engine
 
     # What is wrong with the folder is said before torch is imported.
     folder = find_folder(model)
@@ -51,28 +51,38 @@ def info(
 
 
 def _describe_onnx(folder: Path, as_json: bool) -> None:
-    from malmoi.config import read_object
-    from malmoi.features.onnx_engine import SIZES, OnnxEngine
-    from malmoi.text.tokenizer import load_tokenizer
+    from dataclasses import asdict
 
-    engine, tokenizer = OnnxEngine(folder), load_tokenizer(folder)
+    from malmoi.config import read_object
+    from malmoi.features.onnx_engine import SIZES
+    from malmoi.tasks.onnx_model import OnnxModel
+
+    model = OnnxModel(folder)
+    engine, tokenizer, head = model.model, model.tokenizer, None if model.head is None else asdict(model.head)
     content = read_object(folder / "config.json")
     files = {path.name: path.stat().st_size for path in sorted(engine.path.parent.iterdir()) if path.is_file()}
     if as_json:
         import json
 
         sizes = {name: content[name] for name in SIZES}
-        figures = {"folder": str(folder), "system": content.get("model_type"), **sizes, "file_bytes": files}
+        figures = {
+            "folder": str(folder),
+            "system": content.get("model_type"),
+            **sizes,
+            "head": head,
+            "file_bytes": files,
+        }
         print(json.dumps({**figures, "engine": "onnx", "tokenizer_pieces": tokenizer.vocab_size}, ensure_ascii=False))
         return
     _print_lines(
         {
             "system": str(content.get("model_type")),
-            "stored as": "ONNX, which gives vectors without torch",
+            "stored as": "ONNX, which needs no torch",
             "layers": f"{engine.num_hidden_layers}, {engine.hidden_size:,} wide",
             "positions": f"{engine.max_positions:,}",
             "vocabulary": f"{content['vocab_size']:,}",
             "tokenizer": f"{tokenizer.kind}, {tokenizer.vocab_size:,} pieces",
+            **({} if head is None else {"head": describe_head(head)}),
             **{f"file {name}": f"{size:,} bytes" for name, size in files.items()},
         }
     )

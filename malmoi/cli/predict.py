@@ -32,12 +32,13 @@ def predict(
 
     The same command again goes on where an interrupted one stopped.
     """
-    from malmoi.checkpoint.location import find_folder, find_weights
+    from malmoi.checkpoint.location import find_folder
+    from malmoi.features.onnx_names import choose_engine
 
     if out is not None and out.suffix not in ENDINGS:
         raise MalmoiError(f"--out {out}: name a file that ends in {' or '.join(ENDINGS)}.")
     folder = find_folder(model)
-    find_weights(folder)
+    choose_engine(folder)  # which says what is missing
     for path in files:
         path.stat()
     from malmoi.tasks.predicting import predict_files

@@ -11,8 +11,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from malmoi.blocks.head import Head
 from malmoi.features.onnx_int8 import add_int8_layer
-from malmoi.features.onnx_names import INPUTS, POOLER, name_layer
+from malmoi.features.onnx_names import HEAD, INPUTS, LOGITS, POOLER, name_layer
 from malmoi.features.onnx_nodes import HIDDEN_SCORE, MICROSOFT, Graph, Weights
 from malmoi.systems.bert import BertConfig
 
@@ -22,8 +23,11 @@ _IR_VERSION = 9
 _IDS, _MASK, _SEGMENTS = INPUTS
 
 
-def write_graph(config: BertConfig, weights: Weights, *, pooler: bool, int8: bool) -> onnx.ModelProto:
-    """The encoder as ONNX: ids and mask → every layer's hidden states and, if it is there, the pooler's output."""
+def write_graph(
+    config: BertConfig, weights: Weights, *, pooler: bool, int8: bool, head: Head | None = None
+) -> onnx.ModelProto:
+    """The model as ONNX: ids and mask → every layer's hidden states and, if they are there, the pooler's output and
+    what the head for a task gives."""
     graph = Graph(weights)
     layers, size = config.num_hidden_layers, config.hidden_size
     add_layer = add_int8_layer if int8 else _add_layer
@@ -38,15 +42,23 @@ def write_graph(config: BertConfig, weights: Weights, *, pooler: bool, int8: boo
     ]
     if pooler:
         first = graph.add("Gather", [x, graph.constant("first", np.array(0))], axis=1)  # (B, hidden)
-        graph.add("Tanh", [graph.linear(first, "pooler")], out=POOLER)
+        pooled = graph.add("Tanh", [graph.linear(first, "pooler")], out=POOLER)
         outputs.insert(1, helper.make_tensor_value_info(POOLER, floats, ["batch", size]))
+    if head is not None:
+        of_tokens = head.shape in ("tokens", "span")
+        logits = graph.linear(x if of_tokens else pooled, "task_head.output", out=LOGITS)
+        places = ["batch", "sequence"] if of_tokens else ["batch"]
+        outputs.insert(0, helper.make_tensor_value_info(logits, floats, [*places, head.outputs]))
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in INPUTS]
-    return helper.make_model(
+    model = helper.make_model(
         helper.make_graph(graph.nodes, "bert", inputs, outputs, graph.constants),
         opset_imports=[helper.make_opsetid("", _OPSET), helper.make_opsetid(MICROSOFT, 1)],
         ir_version=_IR_VERSION,
         producer_name="malmoi",
     )
+    if head is not None:
+        model.metadata_props.add(key=HEAD, value=head.shape)
+    return model
 
 
 def _embed(graph: Graph, config: BertConfig, out: str) -> str:

@@ -48,9 +48,9 @@ class Graph:
         """The matrix of a linear layer as ONNX multiplies it: (in, out)."""
         return self.weights[f"{name}.weight"].T
 
-    def linear(self, x: str, name: str) -> str:
+    def linear(self, x: str, name: str, *, out: str = "") -> str:
         product = self.add("MatMul", [x, self.constant(f"{name}.weight", self.matrix(name))])
-        return self.add("Add", [product, self.weight(f"{name}.bias")])
+        return self.add("Add", [product, self.weight(f"{name}.bias")], out=out)
 
     def add_and_norm(self, x: str, skipped: str, name: str, epsilon: float, *, bias: str = "", out: str = "") -> str:
         inputs = [x, skipped, self.weight(f"{name}.weight"), self.weight(f"{name}.bias")]

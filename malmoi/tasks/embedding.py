@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
 from malmoi.checkpoint.sentence_modules import SentenceModules
 from malmoi.errors import MalmoiError
-from malmoi.features.pooling import weigh_tokens
+from malmoi.features.engine import HeadedEngine
+from malmoi.features.pooling import finish_vectors, pool_tokens, weigh_tokens
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.encoding import TextEncoder
 from malmoi.tasks.examples import Scored
@@ -28,6 +26,10 @@ from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.predictions import Similarity
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
 from malmoi.values import IGNORED
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 _ROWS_AT_ONCE = 1024
 
@@ -74,9 +76,18 @@ class Embedding(Kind[Scored, Similarity]):
 
     def outputs(self, model: Any, batch: TaskBatch, device: torch.device) -> Tensor:
         """(B, 2, hidden): the vectors of both texts, of length one."""
+        from torch.nn import functional
+
         hidden = encode_batch(model, batch, device).last_hidden_state  # (B · 2, T, hidden)
         pooled = _pool(hidden, batch.attention_mask, self.sentence.pool)
         return functional.normalize(pooled, dim=-1).view(len(batch.real), 2, -1)
+
+    def compute(self, engine: HeadedEngine, batch: TaskBatch) -> NDArray[np.float32]:
+        ids, mask, last = batch.input_ids, batch.attention_mask, engine.num_hidden_layers
+        hidden = engine.run(ids, batch.token_type_ids, mask, [last], False).hidden_states[last]
+        lengths = np.full(len(ids), ids.shape[1]) if mask is None else mask.sum(axis=1)
+        vectors = finish_vectors(pool_tokens(hidden, lengths, self.sentence.pool), True, None)
+        return vectors.reshape(len(batch.real), 2, -1)
 
     def interpret(
         self, examples: Sequence[Scored], items: Items, outputs: Sequence[NDArray[np.float32]]
@@ -98,6 +109,8 @@ class Embedding(Kind[Scored, Similarity]):
 
 def _pool(hidden: Tensor, mask: NDArray[np.bool_] | None, pool: str) -> Tensor:
     """What `features.pooling` does, in a way that a gradient can follow: (B, T, hidden) → (B, hidden)"""
+    import torch
+
     if pool == "cls":
         return hidden[:, 0]
     if pool == "max":
@@ -118,6 +131,9 @@ class Contrast(Embedding):
         return True
 
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        import torch
+        from torch.nn import functional
+
         first, second = self.outputs(model, batch, device).float().unbind(dim=1)
         real = to_tensor(batch.real, device)
         cosines = (first @ second.T * self.scale).masked_fill(~real, torch.finfo(torch.float32).min)  # (B, B)

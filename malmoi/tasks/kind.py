@@ -5,18 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
+from malmoi.features.engine import HeadedEngine
 from malmoi.objectives.task import LossPart, Task
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.ragged import Items, TaskBatch
 from malmoi.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 ExampleT = TypeVar("ExampleT")
 PredictionT = TypeVar("PredictionT")
@@ -58,6 +61,10 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
     @abstractmethod
     def outputs(self, model: Any, batch: TaskBatch, device: torch.device) -> Tensor:
         """What is predicted from: (B, …)"""
+
+    def compute(self, engine: HeadedEngine, batch: TaskBatch) -> NDArray[np.float32]:
+        """The same as `outputs`, by an engine that is not torch."""
+        return engine.run_head(batch.input_ids, batch.token_type_ids, batch.attention_mask)
 
     @abstractmethod
     def interpret(

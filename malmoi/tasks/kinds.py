@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from malmoi.blocks.heads import Head, Shape
-from malmoi.checkpoint.bundle import Bundle
-from malmoi.checkpoint.sentence_modules import find_length
+from malmoi.blocks.head import Head, Shape
+from malmoi.checkpoint.sentence_modules import SentenceModules, find_length
 from malmoi.errors import MalmoiError
 from malmoi.tasks.answering import Answering
 from malmoi.tasks.choosing import Choosing
@@ -18,6 +17,7 @@ from malmoi.tasks.kind import Kind
 from malmoi.tasks.labelling import Labelling, MultiLabelling
 from malmoi.tasks.scoring import Scoring
 from malmoi.tasks.tagging import TagWords
+from malmoi.text.tokenizer import Tokenizer
 
 _KINDS: dict[TaskName, type[Kind[Any, Any]]] = {
     "classify": Labelling,
@@ -35,6 +35,23 @@ _USES: dict[Shape, tuple[TaskName, ...]] = {
     "span": ("answer",),
     "choice": ("choose",),
 }
+
+
+class Model(Protocol):
+    """What a task asks of a model, whether torch computes it or ONNX Runtime."""
+
+    @property
+    def model(self) -> Any: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+    @property
+    def sentence(self) -> SentenceModules | None: ...
+    @property
+    def head(self) -> Head | None: ...
+    @property
+    def absent(self) -> frozenset[str]: ...
+    @property
+    def max_positions(self) -> int: ...
 
 
 def choose_kind(task: TaskName, examples: Sequence[Any], *, multi_label: bool) -> type[Kind[Any, Any]]:
@@ -63,7 +80,7 @@ def take_for(head: Head, task: TaskName) -> Head:
     return replace(head, task=task)
 
 
-def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = None) -> Kind[Any, Any]:
+def open_kind(bundle: Model, tasks: Sequence[TaskName], seq_len: int | None = None) -> Kind[Any, Any]:
     """The task that a model was fine-tuned for, if it is one of those wanted."""
     task = find_task(bundle.head)
     head = bundle.head
@@ -76,15 +93,15 @@ def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = N
     return kind(bundle.tokenizer, head, find_seq_len(bundle, kind, seq_len))
 
 
-def find_vector_len(bundle: Bundle, asked: int | None) -> int:
+def find_vector_len(bundle: Model, asked: int | None) -> int:
     """The longest text to make a vector of: as asked, or as everywhere else."""
-    limit = int(bundle.config.max_position_embeddings)
+    limit = bundle.max_positions
     return find_length(bundle.sentence, limit) if asked is None else find_seq_len(bundle, Embedding, asked)
 
 
-def find_seq_len(bundle: Bundle, kind: type[Kind[Any, Any]], asked: int | None) -> int:
+def find_seq_len(bundle: Model, kind: type[Kind[Any, Any]], asked: int | None) -> int:
     """The longest sequence: as asked, as it was trained with, or the usual one, as far as the model has positions."""
-    limit = int(bundle.config.max_position_embeddings)
+    limit = bundle.max_positions
     if asked is not None and asked > limit:
         raise MalmoiError(f"--seq-len {asked}: the model has {limit} positions; choose at most that many.")
     trained = None if bundle.head is None else bundle.head.settings.get("seq_len")

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from malmoi import __version__
-from malmoi.checkpoint.location import find_weights, identify_model
+from malmoi.checkpoint.location import identify_model
 from malmoi.errors import MalmoiError
 from malmoi.progress import progress
 from malmoi.tasks.columns import Columns
@@ -45,7 +45,7 @@ def _open_records(opened: OpenedTask, columns: Columns, source: Files, out: Path
         return PrintedRecords()
     recipe = {
         "malmoi": __version__,
-        "model": identify_model(opened.folder, find_weights(opened.folder)),
+        "model": identify_model(opened.folder, opened.find_files()),
         "task": opened.task,
         "seq_len": opened.kind.seq_len,
         "columns": asdict(columns),

@@ -9,15 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.encoding import TextEncoder
 from malmoi.tasks.entities import find_entities, score_entities
@@ -28,6 +25,10 @@ from malmoi.tasks.predictions import TaggedSpan, Tagging
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
 from malmoi.tasks.reading import find_labels
 from malmoi.values import IGNORED
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 _NO_WORD = -1
 _OUTSIDE = "O"
@@ -90,6 +91,8 @@ class TagWords(Kind[Tagged, Tagging]):
         return {self.loss_name: int((batch.targets != IGNORED).sum())}
 
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        from torch.nn import functional
+
         assert batch.targets is not None
         logits = self.outputs(model, batch, device).flatten(0, 1).float()  # (B · T, labels)
         targets = to_tensor(batch.targets, device).flatten()

@@ -257,7 +257,7 @@ def test_the_folder_decides_what_opens_it(exported, malmoi, refuses, tmp_path):
     with pytest.raises(MalmoiError, match=r"as ONNX only.* use the folder that it was converted from"):
         load(exported).fill("책을 [MASK].")
     shown = malmoi("info", "model")
-    assert shown.returncode == 0 and "ONNX, which gives vectors" in shown.stdout and "2, 32 wide" in shown.stdout
+    assert shown.returncode == 0 and "ONNX, which needs no torch" in shown.stdout and "2, 32 wide" in shown.stdout
     assert json.loads(malmoi("info", "model", "--json").stdout)["num_hidden_layers"] == 2
     says = ["ONNX only", "converted from"]
     refuses("fill", "model", "책을 [MASK].", says=says)
