@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import nn
 
-from malmoi.blocks.heads import Head, HeadForm, Shape
+from malmoi.blocks.head import Head, Shape
+from malmoi.blocks.heads import HeadForm
 from malmoi.errors import MalmoiError
 from malmoi.hub_names import suggest_hub_id
 from malmoi.objectives.masked import MASKED, MASKED_PAIRS

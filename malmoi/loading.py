@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from malmoi.checkpoint.location import find_weights
-from malmoi.features.onnx_names import FOLDER
+from malmoi.checkpoint.location import find_folder
+from malmoi.features.onnx_names import EngineName, choose_engine
 
 if TYPE_CHECKING:
-    from malmoi.features.onnx_encoder import OnnxEncoder
     from malmoi.pretrained import Pretrained
-
-EngineName = Literal["torch", "onnx"]
+    from malmoi.tasks.onnx_model import OnnxModel
 
 
 @overload
-def load(model: str | Path, engine: Literal["torch"] = "torch") -> Pretrained: ...
+def load(model: str | Path, engine: Literal["torch"]) -> Pretrained: ...
 @overload
-def load(model: str | Path, engine: Literal["onnx"]) -> OnnxEncoder: ...
-def load(model: str | Path, engine: EngineName = "torch") -> Pretrained | OnnxEncoder:
+def load(model: str | Path, engine: Literal["onnx"]) -> OnnxModel: ...
+@overload
+def load(model: str | Path, engine: None = None) -> Any: ...
+def load(model: str | Path, engine: EngineName | None = None) -> Pretrained | OnnxModel:
     """Read a model from a Hugging Face folder, or from the hub by its id (owner/name). It is in eval mode.
 
-    With engine="onnx" a folder that `malmoi convert --to onnx` wrote gives its vectors, and torch is never imported.
+    The files of the folder decide what computes: one that `malmoi convert --to onnx` wrote is opened without torch.
     """
-    # Each engine is imported only where it is asked for.
-    if engine == "onnx":
-        from malmoi.features.onnx_encoder import load_with_onnx
+    folder = find_folder(model)
+    # Each engine is imported only where it is needed.
+    if (engine or choose_engine(folder)) == "onnx":
+        from malmoi.tasks.onnx_model import OnnxModel
 
-        return load_with_onnx(model)
+        return OnnxModel(folder)
     from malmoi.pretrained import load_with_torch
 
-    return load_with_torch(model)
-
-
-def choose_engine(folder: Path) -> EngineName:
-    """The engine that a folder's files are for."""
-    if (folder / FOLDER).is_dir() and not any(folder.glob("*.safetensors*")):
-        return "onnx"
-    find_weights(folder)  # which says what is missing
-    return "torch"
+    return load_with_torch(folder)

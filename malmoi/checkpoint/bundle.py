@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.catalog import SYSTEMS, find_preset
 from malmoi.checkpoint.card import read_unfinished
 from malmoi.checkpoint.configuration import Configuration, read_configuration
@@ -40,6 +40,11 @@ class Bundle:
     absent: frozenset[str] = frozenset()
     sentence: SentenceModules | None = None
     head: Head | None = None
+
+    @property
+    def max_positions(self) -> int:
+        """The longest sequence that the model has positions for."""
+        return int(self.config.max_position_embeddings)
 
     def save(self, folder: str | Path, facts: Mapping[str, object] | None = None) -> None:
         """Write a Hugging Face folder; `facts` are further lines for the table of its model card."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.file_names import CONFIG
 from malmoi.checkpoint.head_fields import read_head, write_head
@@ -63,7 +63,10 @@ def read_configuration(folder: Path) -> Configuration:
     unknown = sorted(set(others) - _HARMLESS - set(only))
     if unknown:
         notes.append(f"settings of {CONFIG} that are not used: {', '.join(unknown)}")
-    return Configuration(system, config, read_head(SYSTEMS[system], content, path), notes)
+    architectures = content.get("architectures")
+    named = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    shape = SYSTEMS[system].find_shape(named)
+    return Configuration(system, config, None if shape is None else read_head(shape, content, path), notes)
 
 
 def _read_system(content: Mapping[str, Any], path: Path) -> str:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.configuration import Configuration
 from malmoi.checkpoint.file_names import CONFIG

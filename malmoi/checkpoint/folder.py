@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import nn
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.catalog import SYSTEMS
 from malmoi.checkpoint.card import CARD, write_card
 from malmoi.checkpoint.configuration import make_configuration

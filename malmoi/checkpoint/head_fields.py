@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from malmoi.blocks.heads import Head, Problem, Shape
-from malmoi.catalog import System
+from malmoi.blocks.head import Head, Problem, Shape
 from malmoi.errors import MalmoiError
 
 # Where transformers keeps what only the task itself understands.
@@ -16,12 +15,8 @@ _LABELLED: set[Shape] = {"sequence", "tokens"}
 _LARGEST = 1_000_000
 
 
-def read_head(system: System, content: Mapping[str, Any], where: Path) -> Head | None:
-    """The head that the class named by config.json has, if that is one for a task."""
-    architectures = content.get("architectures")
-    shape = system.find_shape(str(architectures[0])) if isinstance(architectures, list) and architectures else None
-    if shape is None:
-        return None
+def read_head(shape: Shape, content: Mapping[str, Any], where: Path) -> Head:
+    """What a head of this shape answers, by config.json."""
     dropout, problem, task = content.get("classifier_dropout"), content.get("problem_type"), content.get(_TASK)
     settings = content.get(_SETTINGS)
     own = settings.get(task) if isinstance(settings, dict) and isinstance(task, str) else None

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from malmoi.checkpoint.file_names import CONFIG, PICKLE, PICKLE_INDEX, WEIGHTS, WEIGHTS_INDEX
+from malmoi.checkpoint.file_names import CONFIG, ONNX_FOLDER, PICKLE, PICKLE_INDEX, WEIGHTS, WEIGHTS_INDEX
 from malmoi.checkpoint.local_models import RUN_MODEL, explain_missing, explain_no_model, has_local_start, is_run
 from malmoi.checkpoint.replacing import restore_folder
 from malmoi.config import read_object
@@ -62,6 +62,11 @@ def find_weights(folder: Path) -> list[Path]:
         raise MalmoiError(
             f"{folder} has its weights as a pickle ({PICKLE}), which can carry programs; "
             f"turn it into safe files first: malmoi convert {folder} --out DIR"
+        )
+    if (folder / ONNX_FOLDER).is_dir():
+        raise MalmoiError(
+            f"{folder} holds its weights as ONNX only, which cannot be trained and fills no gaps; use the folder that "
+            "it was converted from."
         )
     raise MalmoiError(f"{folder} holds no weights: neither {WEIGHTS} nor {WEIGHTS_INDEX}.")
 

@@ -48,6 +48,12 @@ class SentenceModules:
     unsupported: str | None = None
 
 
+def find_length(sentence: SentenceModules | None, max_positions: int) -> int:
+    """The most tokens that a text may have, [CLS] and [SEP] included."""
+    wanted = sentence.max_seq_length if sentence is not None else None
+    return min(wanted or max_positions, max_positions)
+
+
 def read_sentence_modules(folder: Path) -> SentenceModules | None:
     """What modules.json and its files say; None for a folder that is an encoder and nothing more."""
     path = folder / MODULES

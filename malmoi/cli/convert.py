@@ -16,7 +16,8 @@ def convert(
     *,
     out: Annotated[Path, Parameter(help="New folder to write the model to.")],
     to: Annotated[
-        Literal["safetensors", "onnx"], Parameter(help="The form of the weights; onnx is for vectors without torch.")
+        Literal["safetensors", "onnx"],
+        Parameter(help="The form of the weights; onnx is for vectors and tasks without torch."),
     ] = "safetensors",
     int8: Annotated[
         bool, Parameter(negative="", help="With --to onnx: multiply bytes, several times faster on a processor.")

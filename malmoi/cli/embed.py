@@ -50,8 +50,9 @@ def embed(
     from malmoi.data.outputs import STANDARD_OUTPUT
     from malmoi.features.embedding import embed_file, make_plan, print_vectors
     from malmoi.features.onnx_engine import find_onnx
+    from malmoi.features.onnx_names import choose_engine
     from malmoi.features.options import VectorOptions, WordOptions
-    from malmoi.loading import choose_engine, load
+    from malmoi.loading import load
     from malmoi.text.rows import TextRows
 
     # What is wrong with folders, files and options is said before torch is imported.

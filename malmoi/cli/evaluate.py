@@ -29,10 +29,11 @@ def evaluate(
     json: Annotated[bool, Parameter(negative="", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Judge a fine-tuned model by examples."""
-    from malmoi.checkpoint.location import find_folder, find_weights
+    from malmoi.checkpoint.location import find_folder
+    from malmoi.features.onnx_names import choose_engine
 
     folder = find_folder(model)
-    find_weights(folder)
+    choose_engine(folder)  # which says what is missing
     for path in files:
         path.stat()
     from malmoi.progress import progress

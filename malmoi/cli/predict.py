@@ -41,8 +41,9 @@ def predict(
 
     A row without text has the answer null. The same command again goes on where an interrupted one stopped.
     """
-    from malmoi.checkpoint.location import find_folder, find_weights
+    from malmoi.checkpoint.location import find_folder
     from malmoi.data.outputs import STANDARD_OUTPUT, refuse_inputs
+    from malmoi.features.onnx_names import choose_engine
     from malmoi.tasks.quoted import are_texts
 
     if out == STANDARD_OUTPUT:
@@ -50,7 +51,7 @@ def predict(
     if out is not None and out.suffix not in ENDINGS:
         raise MalmoiError(f"--out {out}: name a file that ends in {' or '.join(ENDINGS)}.")
     folder = find_folder(model)
-    find_weights(folder)
+    choose_engine(folder)  # which says what is missing
     quoted = are_texts(files)
     if quoted:
         for word in files:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from malmoi.checkpoint.sentence_modules import SentenceModules
+from malmoi.checkpoint.sentence_modules import SentenceModules, find_length
 from malmoi.errors import MalmoiError
 from malmoi.features.batches import fill_batch, plan_batches
 from malmoi.features.engine import AttendingEngine, Engine, EngineOutput
@@ -56,8 +56,7 @@ class Embedder:
         self.engine = engine
         self.tokenizer = tokenizer
         self.sentence = sentence
-        limit = (sentence.max_seq_length if sentence is not None else None) or engine.max_positions
-        self._maker = SequenceMaker(tokenizer, min(limit, engine.max_positions))
+        self._maker = SequenceMaker(tokenizer, find_length(sentence, engine.max_positions))
         self._pad_id = tokenizer.pad_id or 0
 
     def embed(self, texts: Sequence[str], options: VectorOptions) -> tuple[NDArray[np.float32], int]:

@@ -43,6 +43,19 @@ class Engine(Protocol):
         ...
 
 
+class HeadedEngine(Engine, Protocol):
+    """An engine that also computes the head for a task."""
+
+    def run_head(
+        self,
+        input_ids: NDArray[np.int64],  # (B, T)
+        token_type_ids: NDArray[np.int64],  # (B, T)
+        attention_mask: NDArray[np.bool_] | None,  # (B, T); None where nothing is padded
+    ) -> NDArray[np.float32]:
+        """What the head gives: (B, outputs), or (B, T, outputs) where it answers for each token."""
+        ...
+
+
 @runtime_checkable
 class AttendingEngine(Protocol):
     """An engine that can also say what each token looked at."""

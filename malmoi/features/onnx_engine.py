@@ -18,7 +18,18 @@ from numpy.typing import NDArray
 from malmoi.config import read_object
 from malmoi.errors import MalmoiError
 from malmoi.features.engine import EngineOutput
-from malmoi.features.onnx_names import FOLDER, INPUTS, INT8_MODEL, LAST, MODEL, POOLER, check_installed, name_layer
+from malmoi.features.onnx_names import (
+    FOLDER,
+    HEAD,
+    INPUTS,
+    INT8_MODEL,
+    LAST,
+    LOGITS,
+    MODEL,
+    POOLER,
+    check_installed,
+    name_layer,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -26,7 +37,7 @@ if TYPE_CHECKING:
 # The operators that ONNX Runtime has itself; any other set would have to come from a library.
 _OPERATORS = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}
 _FATAL = 4
-_SIZES = ("num_hidden_layers", "hidden_size", "max_position_embeddings", "vocab_size")
+SIZES = ("num_hidden_layers", "hidden_size", "max_position_embeddings", "vocab_size")
 
 
 class OnnxEngine:
@@ -48,6 +59,10 @@ class OnnxEngine:
             raise MalmoiError(f"{self.path}: an output {LAST} of size {self.hidden_size} is needed; export it again.")
         self._outputs = set(outputs)
         self.has_pooler = POOLER in outputs
+        # The shape of the head for a task, if there is one.
+        self.head: str | None = (
+            self._session.get_modelmeta().custom_metadata_map.get(HEAD) if LOGITS in outputs else None
+        )
 
     def run(
         self,
@@ -59,17 +74,36 @@ class OnnxEngine:
     ) -> EngineOutput:
         """Compute `layers` (0 to L), and the pooler's output where it is asked for."""
         self._check(input_ids, layers, pooler)
-        mask = np.ones_like(input_ids) if attention_mask is None else attention_mask.astype(np.int64)
-        given = dict(zip(INPUTS, (input_ids, mask, token_type_ids), strict=True))
         names = {layer: name_layer(layer, self.num_hidden_layers) for layer in layers}
         wanted = list(dict.fromkeys([*names.values(), *([POOLER] if pooler else [])]))
-        try:
-            # Without a name ONNX Runtime would give all outputs.
-            results = self._session.run(wanted, {name: given[name] for name in self._inputs}) if wanted else []
-        except Exception as failure:  # the library's errors have no common class
-            raise MalmoiError(f"{self.path} could not be computed ({_first_line(failure)}).") from None
+        # Without a name ONNX Runtime would give all outputs.
+        results = self._compute(wanted, input_ids, token_type_ids, attention_mask) if wanted else []
         found = dict(zip(wanted, results, strict=True))
         return EngineOutput({layer: found[name] for layer, name in names.items()}, found.get(POOLER))
+
+    def run_head(
+        self,
+        input_ids: NDArray[np.int64],
+        token_type_ids: NDArray[np.int64],
+        attention_mask: NDArray[np.bool_] | None,
+    ) -> NDArray[np.float32]:
+        self._check(input_ids, (), False)
+        [logits] = self._compute([LOGITS], input_ids, token_type_ids, attention_mask)
+        return logits
+
+    def _compute(
+        self,
+        wanted: list[str],
+        input_ids: NDArray[np.int64],
+        token_type_ids: NDArray[np.int64],
+        attention_mask: NDArray[np.bool_] | None,
+    ) -> list[NDArray[np.float32]]:
+        mask = np.ones_like(input_ids) if attention_mask is None else attention_mask.astype(np.int64)
+        given = dict(zip(INPUTS, (input_ids, mask, token_type_ids), strict=True))
+        try:
+            return list(self._session.run(wanted, {name: given[name] for name in self._inputs}))
+        except Exception as failure:  # the library's errors have no common class
+            raise MalmoiError(f"{self.path} could not be computed ({_first_line(failure)}).") from None
 
     def _check(self, input_ids: NDArray[np.int64], layers: Collection[int], pooler: bool) -> None:
         length = input_ids.shape[1]
@@ -107,11 +141,11 @@ def find_onnx(folder: Path, file: str | None = None) -> Path:
 
 def _read_sizes(path: Path) -> tuple[int, int, int, int]:
     content = read_object(path)
-    for name in _SIZES:
+    for name in SIZES:
         value = content.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise MalmoiError(f"{path}: {name} must be a number from 1; it is {value!r}.")
-    layers, size, positions, vocabulary = (content[name] for name in _SIZES)
+    layers, size, positions, vocabulary = (content[name] for name in SIZES)
     return layers, size, positions, vocabulary
 
 

@@ -37,8 +37,9 @@ def export_onnx(bundle: Bundle, out: Path, *, int8: bool = False, source: Path |
     from malmoi.features.onnx_graph import write_graph
 
     parts = {name.partition(".")[0] for name in bundle.model.state_dict()} - bundle.absent
+    head = bundle.head if "task_head" in parts else None
     weights = {name: tensor.detach().cpu().float().numpy() for name, tensor in bundle.model.state_dict().items()}
-    graph = write_graph(bundle.config, weights, pooler="pooler" in parts, int8=int8)
+    graph = write_graph(bundle.config, weights, pooler="pooler" in parts, int8=int8, head=head)
     if graph.ByteSize() > _LARGEST_FILE:
         raise MalmoiError(
             f"{out}: the model would take {graph.ByteSize():,} bytes, and an ONNX file holds at most {_LARGEST_FILE:,}."
@@ -46,7 +47,7 @@ def export_onnx(bundle: Bundle, out: Path, *, int8: bool = False, source: Path |
     name = INT8_MODEL if int8 else MODEL
     with fill_folder(out) as partial:
         bundle.tokenizer.write_files(partial)
-        content = make_configuration(bundle.system, bundle.config, parts - {"task_head"}, head=None)
+        content = make_configuration(bundle.system, bundle.config, parts, head)
         (partial / CONFIG).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
         if source is not None:
             _copy_sentence_modules(source, partial)

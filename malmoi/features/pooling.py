@@ -20,12 +20,20 @@ def pool_tokens(hidden: NDArray[np.float32], lengths: NDArray[np.int64], pool: s
     """(B, T, hidden) and how many positions of each sequence are tokens → (B, hidden)"""
     if pool == "cls":
         return hidden[:, 0]
-    positions = np.arange(hidden.shape[1])
-    is_token = positions < lengths[:, None]  # (B, T)
     if pool == "max":
+        is_token = np.arange(hidden.shape[1]) < lengths[:, None]  # (B, T)
         shown = hidden if is_token.all() else np.where(is_token[..., None], hidden, np.float32(-np.inf))
         largest: NDArray[np.float32] = shown.max(axis=1)
         return largest
+    # Not a matrix product: that would wake numpy's own threads, and they would fight torch's for the cores.
+    pooled: NDArray[np.float32] = np.einsum("bt,bth->bh", weigh_tokens(lengths, hidden.shape[1], pool), hidden)
+    return pooled
+
+
+def weigh_tokens(lengths: NDArray[np.int64], width: int, pool: str) -> NDArray[np.float32]:
+    """How much each of `width` positions counts in a pooling that adds up (B, T)."""
+    positions = np.arange(width)
+    is_token = positions < lengths[:, None]  # (B, T)
     if pool == "mean":
         weights = is_token / lengths[:, None]
     elif pool == "mean-sqrt-len":
@@ -36,9 +44,7 @@ def pool_tokens(hidden: NDArray[np.float32], lengths: NDArray[np.int64], pool: s
         weights /= weights.sum(axis=1, keepdims=True)
     else:
         raise MalmoiError(f"--pool {pool}: choose one of {', '.join(POOLINGS)}.")
-    # Not a matrix product: that would wake numpy's own threads, and they would fight torch's for the cores.
-    pooled: NDArray[np.float32] = np.einsum("bt,bth->bh", weights.astype(np.float32), hidden)
-    return pooled
+    return weights.astype(np.float32)
 
 
 def finish_vectors(vectors: NDArray[np.float32], normalize: bool, dimensions: int | None) -> NDArray[np.float32]:

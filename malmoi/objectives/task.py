@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from malmoi.data.store import Store
 from malmoi.objectives.options import ExampleOptions
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 class AnyBatch(Protocol):

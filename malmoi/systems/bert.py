@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from malmoi.blocks.attention import SelfAttention
 from malmoi.blocks.dropout import Dropout
 from malmoi.blocks.feed_forward import FeedForward, find_activation
-from malmoi.blocks.heads import Head, HeadForm, PooledHead, Shape, TokenHead
+from malmoi.blocks.head import Head, Shape
+from malmoi.blocks.heads import HeadForm, PooledHead, TokenHead
 from malmoi.blocks.output import EncoderOutput
 from malmoi.config import require_numbers
 from malmoi.errors import MalmoiError

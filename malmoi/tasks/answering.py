@@ -8,16 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import tokenizers
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.errors import MalmoiError
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.answer_metrics import (
@@ -34,6 +31,10 @@ from malmoi.tasks.predictions import Reply
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
 from malmoi.tasks.spans import Window, find_answer, mark_answer, shrink_answer
 from malmoi.values import IGNORED
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 _QUESTION_SHARE = 4  # a question takes at most this part of a sequence
 
@@ -84,6 +85,8 @@ class Answering(Kind[Question, Reply]):
         return question if len(offsets) <= limit else question[: offsets[limit - 1][1]]
 
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        from torch.nn import functional
+
         assert batch.targets is not None
         ends = self.outputs(model, batch, device).float().transpose(1, 2)  # (B, 2, T)
         targets = to_tensor(np.where(batch.real[:, None], batch.targets, IGNORED), device)  # (B, 2)
@@ -93,6 +96,8 @@ class Answering(Kind[Question, Reply]):
 
     def outputs(self, model: Any, batch: TaskBatch, device: torch.device) -> Tensor:
         """(B, T, 2); nothing begins or ends at padding."""
+        import torch
+
         logits: Tensor = model.task_head(encode_batch(model, batch, device))
         if batch.attention_mask is not None:
             padding = ~to_tensor(batch.attention_mask, device)[:, :, None]

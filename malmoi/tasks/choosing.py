@@ -6,15 +6,13 @@ B prompts, C choices of each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
+from malmoi.features.engine import HeadedEngine
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.examples import Choice
 from malmoi.tasks.kind import Kind, Mistake, softmax
@@ -23,6 +21,10 @@ from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.predictions import Chosen
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
 from malmoi.values import IGNORED
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 class Choosing(Kind[Choice, Chosen]):
@@ -41,6 +43,8 @@ class Choosing(Kind[Choice, Chosen]):
         return lay_items(sequences, range(len(examples)), targets=answers)
 
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        from torch.nn import functional
+
         logits = self.outputs(model, batch, device).float()
         assert batch.targets is not None
         targets = to_tensor(np.where(batch.real, batch.targets, IGNORED), device)
@@ -49,8 +53,13 @@ class Choosing(Kind[Choice, Chosen]):
 
     def outputs(self, model: Any, batch: TaskBatch, device: torch.device) -> Tensor:
         """(B, C); choices that a prompt does not have are out of the question."""
+        import torch
+
         logits: Tensor = model.task_head(encode_batch(model, batch, device)).view(batch.present.shape)
         return logits.masked_fill(~to_tensor(batch.present, device), torch.finfo(logits.dtype).min)
+
+    def compute(self, engine: HeadedEngine, batch: TaskBatch) -> NDArray[np.float32]:
+        return super().compute(engine, batch).reshape(batch.present.shape)
 
     def interpret(
         self, examples: Sequence[Choice], items: Items, outputs: Sequence[NDArray[np.float32]]

@@ -7,15 +7,16 @@ the vector of a first text is to be nearest to that of its own. B pairs, T posit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
+from malmoi.checkpoint.sentence_modules import SentenceModules
 from malmoi.errors import MalmoiError
+from malmoi.features.engine import HeadedEngine
+from malmoi.features.pooling import finish_vectors, pool_tokens, weigh_tokens
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.examples import Scored
 from malmoi.tasks.kind import Kind, Mistake
@@ -24,6 +25,10 @@ from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.predictions import Similarity
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
 from malmoi.values import IGNORED
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 _ROWS_AT_ONCE = 1024
 
@@ -37,6 +42,14 @@ class Embedding(Kind[Scored, Similarity]):
     # The score of texts that mean the same, taken from the examples to learn from.
     highest = 1.0
     scale = 20.0
+    # How a text becomes a vector; cosines are the same whether or not vectors have length one already.
+    sentence = SentenceModules(normalize=True)
+
+    def use_folder(self, sentence: SentenceModules | None) -> None:
+        """Make vectors as the model's folder says, which may say nothing."""
+        if sentence is not None and sentence.unsupported is not None:
+            raise MalmoiError(f"{sentence.unsupported}; so it cannot compare or learn vectors.")
+        self.sentence = replace(sentence or self.sentence, max_seq_length=self.seq_len)
 
     @classmethod
     def make_head(cls, examples: Sequence[Scored], options: FinetuningOptions) -> None:
@@ -62,14 +75,19 @@ class Embedding(Kind[Scored, Similarity]):
         return {self.loss_name: LossPart(total, int(batch.real.sum()), None)}
 
     def outputs(self, model: Any, batch: TaskBatch, device: torch.device) -> Tensor:
-        """(B, 2, hidden): the mean of the tokens, of length one."""
+        """(B, 2, hidden): the vectors of both texts, of length one."""
+        from torch.nn import functional
+
         hidden = encode_batch(model, batch, device).last_hidden_state  # (B · 2, T, hidden)
-        if batch.attention_mask is None:
-            means = hidden.mean(dim=1)
-        else:
-            mask = to_tensor(batch.attention_mask, device)[:, :, None].to(hidden.dtype)
-            means = (hidden * mask).sum(dim=1) / mask.sum(dim=1)
-        return functional.normalize(means, dim=-1).view(len(batch.real), 2, -1)
+        pooled = _pool(hidden, batch.attention_mask, self.sentence.pool)
+        return functional.normalize(pooled, dim=-1).view(len(batch.real), 2, -1)
+
+    def compute(self, engine: HeadedEngine, batch: TaskBatch) -> NDArray[np.float32]:
+        ids, mask, last = batch.input_ids, batch.attention_mask, engine.num_hidden_layers
+        hidden = engine.run(ids, batch.token_type_ids, mask, [last], False).hidden_states[last]
+        lengths = np.full(len(ids), ids.shape[1]) if mask is None else mask.sum(axis=1)
+        vectors = finish_vectors(pool_tokens(hidden, lengths, self.sentence.pool), True, None)
+        return vectors.reshape(len(batch.real), 2, -1)
 
     def interpret(
         self, examples: Sequence[Scored], items: Items, outputs: Sequence[NDArray[np.float32]]
@@ -89,6 +107,20 @@ class Embedding(Kind[Scored, Similarity]):
         return {"score": prediction.score}
 
 
+def _pool(hidden: Tensor, mask: NDArray[np.bool_] | None, pool: str) -> Tensor:
+    """What `features.pooling` does, in a way that a gradient can follow: (B, T, hidden) → (B, hidden)"""
+    import torch
+
+    if pool == "cls":
+        return hidden[:, 0]
+    if pool == "max":
+        shown = hidden if mask is None else hidden.masked_fill(~to_tensor(mask, hidden.device)[..., None], -torch.inf)
+        return shown.amax(dim=1)
+    lengths = np.full(len(hidden), hidden.shape[1]) if mask is None else mask.sum(axis=1)
+    weights = to_tensor(weigh_tokens(lengths, hidden.shape[1], pool), hidden.device).to(hidden.dtype)
+    return torch.einsum("bt,bth->bh", weights, hidden)
+
+
 class Contrast(Embedding):
     """Pairs that are alike, each against all others of its batch."""
 
@@ -99,6 +131,9 @@ class Contrast(Embedding):
         return True
 
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        import torch
+        from torch.nn import functional
+
         first, second = self.outputs(model, batch, device).float().unbind(dim=1)
         real = to_tensor(batch.real, device)
         cosines = (first @ second.T * self.scale).masked_fill(~real, torch.finfo(torch.float32).min)  # (B, B)

@@ -24,7 +24,7 @@ from malmoi.tasks.digests import digest_examples, digest_items, digest_weights
 from malmoi.tasks.embedding import Embedding
 from malmoi.tasks.inference import predict
 from malmoi.tasks.kind import Kind
-from malmoi.tasks.kinds import choose_kind, find_seq_len
+from malmoi.tasks.kinds import choose_kind, find_seq_len, find_vector_len
 from malmoi.tasks.lengths import describe_cut, fit_seq_len
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.ragged import Items
@@ -185,8 +185,13 @@ def _fit_head(
     if head is None:
         if bundle.head is not None:
             bundle.change_head(None, options.seed)
+        if bundle.sentence is not None:
+            seq_len = find_vector_len(bundle, options.seq_len)
         kind = chosen(bundle.tokenizer, None, seq_len)
         if isinstance(kind, Embedding):
+            # What the model learns with is what its folder will say.
+            kind.use_folder(bundle.sentence)
+            bundle.sentence = kind.sentence
             scores = [one.score for one in examples if one.score is not None]
             kind.highest, kind.scale = max([1.0, *scores]), options.scale
         return kind

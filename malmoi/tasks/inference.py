@@ -3,57 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
+from malmoi.features.onnx_engine import OnnxEngine
 from malmoi.tasks.examples import Asked
 from malmoi.tasks.kind import Kind
-from malmoi.tasks.ragged import Items, cut_batch
-from malmoi.training.loop import cast
+from malmoi.tasks.ragged import Items, TaskBatch, cut_batch
 from malmoi.training.options import Precision
-from malmoi.training.sharding import put_apart
+
+if TYPE_CHECKING:
+    import torch
 
 _TOKENS_AT_ONCE = 2048  # more would not fit into a processor's caches
 _EXAMPLES_AT_ONCE = 2048
 # Called with the share that is done.
 Show = Callable[[float], None]
+Compute = Callable[[TaskBatch], NDArray[np.float32]]
 
 
 def _show_nothing(share: float) -> None:
     pass
 
 
-@torch.no_grad()
 def run_items(
     kind: Kind[Any, Any],
-    model: nn.Module,
+    model: Any,
     items: Items,
-    device: torch.device,
+    device: torch.device | None,
     precision: Precision = "fp32",
     show: Show = _show_nothing,
 ) -> list[NDArray[np.float32]]:
     """The outputs of each item."""
     done = 0
-    was_training = model.training
-    model.eval()
     outputs: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(items)
     pad_id = kind.tokenizer.pad_id or 0
-    for chosen in _cut_by_length(items):
-        with cast(precision, device):
-            rows = kind.outputs(model, cut_batch(items, chosen, pad_id), device).float().cpu().numpy()
-        for item, row in zip(chosen, rows, strict=True):
-            outputs[item] = row
-        done += len(chosen)
-        show(done / len(items))
+    with _open_computer(kind, model, device, precision) as compute:
+        for chosen in _cut_by_length(items):
+            for item, row in zip(chosen, compute(cut_batch(items, chosen, pad_id)), strict=True):
+                outputs[item] = row
+            done += len(chosen)
+            show(done / len(items))
+    return outputs
+
+
+@contextmanager
+def _open_computer(
+    kind: Kind[Any, Any], model: Any, device: torch.device | None, precision: Precision
+) -> Iterator[Compute]:
+    """A batch → the outputs of its items. The model is a module of torch, or an engine that needs no torch."""
+    if isinstance(model, OnnxEngine):
+        yield partial(kind.compute, model)
+        return
+    import torch
+
+    from malmoi.training.loop import cast
+    from malmoi.training.sharding import put_apart
+
+    place = next(model.parameters()).device if device is None else device
+
+    def compute(batch: TaskBatch) -> NDArray[np.float32]:
+        with cast(precision, place):
+            rows: NDArray[np.float32] = kind.outputs(model, batch, place).float().cpu().numpy()
+        return rows
+
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        yield compute
     model.train(was_training)
     put_apart(model)
-    return outputs
 
 
 def _cut_by_length(items: Items) -> Iterator[NDArray[np.int64]]:
@@ -69,9 +94,9 @@ def _cut_by_length(items: Items) -> Iterator[NDArray[np.int64]]:
 
 def predict(
     kind: Kind[Any, Any],
-    model: nn.Module,
+    model: Any,
     examples: Sequence[Any],
-    device: torch.device,
+    device: torch.device | None,
     precision: Precision = "fp32",
     show: Show = _show_nothing,
     items: Items | None = None,
@@ -84,7 +109,7 @@ def predict(
 
 
 def predict_blocks(
-    kind: Kind[Any, Any], model: nn.Module, rows: Iterable[Asked], device: torch.device
+    kind: Kind[Any, Any], model: Any, rows: Iterable[Asked], device: torch.device | None
 ) -> Iterator[list[tuple[Asked, Any]]]:
     """Rows with their predictions, in order, however many there are: a block of them at a time. A row without text has
     the prediction None."""

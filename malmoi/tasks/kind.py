@@ -6,15 +6,14 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import tokenizers
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
+from malmoi.features.engine import HeadedEngine
 from malmoi.objectives.task import LossPart, Task
 from malmoi.tasks.encoding import TextEncoder
 from malmoi.tasks.lengths import USUAL_SEQ_LEN
@@ -22,6 +21,10 @@ from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.ragged import Items, TaskBatch, join_items
 from malmoi.text.given import Text
 from malmoi.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 ExampleT = TypeVar("ExampleT")
 PredictionT = TypeVar("PredictionT")
@@ -99,6 +102,10 @@ class Kind(ABC, Generic[ExampleT, PredictionT]):
     @abstractmethod
     def outputs(self, model: Any, batch: TaskBatch, device: torch.device) -> Tensor:
         """What is predicted from: (B, …)"""
+
+    def compute(self, engine: HeadedEngine, batch: TaskBatch) -> NDArray[np.float32]:
+        """The same as `outputs`, by an engine that is not torch."""
+        return engine.run_head(batch.input_ids, batch.token_type_ids, batch.attention_mask)
 
     @abstractmethod
     def interpret(

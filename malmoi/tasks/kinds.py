@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from malmoi.blocks.heads import Head, Shape
-from malmoi.checkpoint.bundle import Bundle
+from malmoi.blocks.head import Head, Shape
+from malmoi.checkpoint.sentence_modules import SentenceModules, find_length
 from malmoi.errors import MalmoiError
 from malmoi.tasks.answering import Answering
 from malmoi.tasks.choosing import Choosing
@@ -18,6 +18,7 @@ from malmoi.tasks.kind import Kind
 from malmoi.tasks.labelling import Labelling, MultiLabelling
 from malmoi.tasks.scoring import Scoring
 from malmoi.tasks.tagging import TagClasses, TagWords
+from malmoi.text.tokenizer import Tokenizer
 
 _KINDS: dict[TaskName, type[Kind[Any, Any]]] = {
     "classify": Labelling,
@@ -35,6 +36,23 @@ _USES: dict[Shape, tuple[TaskName, ...]] = {
     "span": ("answer",),
     "choice": ("choose",),
 }
+
+
+class Model(Protocol):
+    """What a task asks of a model, whether torch computes it or ONNX Runtime."""
+
+    @property
+    def model(self) -> Any: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+    @property
+    def sentence(self) -> SentenceModules | None: ...
+    @property
+    def head(self) -> Head | None: ...
+    @property
+    def absent(self) -> frozenset[str]: ...
+    @property
+    def max_positions(self) -> int: ...
 
 
 def choose_kind(task: TaskName, examples: Sequence[Any], *, multi_label: bool) -> type[Kind[Any, Any]]:
@@ -69,7 +87,7 @@ def take_for(head: Head, task: TaskName) -> Head:
     return replace(head, task=task)
 
 
-def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = None) -> Kind[Any, Any]:
+def open_kind(bundle: Model, tasks: Sequence[TaskName], seq_len: int | None = None) -> Kind[Any, Any]:
     """The task that a model was fine-tuned for, if it is one of those wanted."""
     task = find_task(bundle.head)
     head = bundle.head
@@ -86,10 +104,16 @@ def open_kind(bundle: Bundle, tasks: Sequence[TaskName], seq_len: int | None = N
     return kind(bundle.tokenizer, head, find_seq_len(bundle, task, seq_len))
 
 
-def find_seq_len(bundle: Bundle, task: TaskName, asked: int | None) -> int:
+def find_vector_len(bundle: Model, asked: int | None) -> int:
+    """The longest text to make a vector of: as asked, or as everywhere else."""
+    limit = bundle.max_positions
+    return find_length(bundle.sentence, limit) if asked is None else find_seq_len(bundle, "embed", asked)
+
+
+def find_seq_len(bundle: Model, task: TaskName, asked: int | None) -> int:
     """The longest sequence: as asked, as it was trained with for this task (another one's says nothing for it), or all
     that the model has positions for; windows have their usual length."""
-    limit = int(bundle.config.max_position_embeddings)
+    limit = bundle.max_positions
     if asked is not None and asked > limit:
         raise MalmoiError(f"--seq-len {asked}: the model has {limit} positions; choose at most that many.")
     own = bundle.head if find_task(bundle.head) == task else None

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.encoding import pair_up
 from malmoi.tasks.examples import Classified
@@ -22,6 +19,10 @@ from malmoi.tasks.predictions import Classification
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
 from malmoi.tasks.reading import find_labels
 from malmoi.values import IGNORED
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 _WEIGHTS = "class_weights"
 
@@ -60,6 +61,8 @@ class Labelling(Kind[Classified, Classification]):
         return np.array([numbers[one.labels[0]] if one.labels else IGNORED for one in examples], np.int64)
 
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        from torch.nn import functional
+
         logits = self.outputs(model, batch, device).float()
         assert batch.targets is not None
         targets = to_tensor(np.where(batch.real, batch.targets, IGNORED), device)
@@ -67,6 +70,8 @@ class Labelling(Kind[Classified, Classification]):
         return {self.loss_name: LossPart(total, int(batch.real.sum()), (logits.argmax(dim=1) == targets).sum())}
 
     def _weights(self, device: torch.device) -> Tensor | None:
+        import torch
+
         weights = None if self.head is None else self.head.settings.get(_WEIGHTS)
         return None if weights is None else torch.tensor(weights, device=device)
 
@@ -125,6 +130,8 @@ class MultiLabelling(Labelling):
         return np.array([[label in (one.labels or ()) for label in self.labels] for one in examples], np.float32)
 
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        from torch.nn import functional
+
         logits = self.outputs(model, batch, device).float()
         assert batch.targets is not None
         targets, real = to_tensor(batch.targets, device), to_tensor(batch.real, device)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from malmoi import __version__
-from malmoi.checkpoint.location import find_weights, identify_model
+from malmoi.checkpoint.location import identify_model
 from malmoi.data.outputs import find_made
 from malmoi.errors import MalmoiError
 from malmoi.progress import progress
@@ -58,7 +58,7 @@ def predict_rows(opened: OpenedTask, asking: Asking, out: Path | None, tell: Cal
     """Answer all rows, in `out` or on standard output; `tell` is told what is to be known about it."""
     recipe = {
         "malmoi": __version__,
-        "model": identify_model(opened.folder, find_weights(opened.folder)),
+        "model": identify_model(opened.folder, opened.find_files()),
         "task": opened.task,
         "seq_len": opened.kind.seq_len,
         "settings": {} if opened.kind.head is None else dict(opened.kind.head.settings),

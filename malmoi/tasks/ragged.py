@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from malmoi.blocks.output import EncoderOutput
 from malmoi.values import IGNORED
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from malmoi.blocks.output import EncoderOutput
 
 
 @dataclass(frozen=True)
@@ -156,4 +159,6 @@ def encode_batch(model: Any, batch: TaskBatch, device: torch.device) -> EncoderO
 
 
 def to_tensor(array: NDArray[Any], device: torch.device) -> Tensor:
+    import torch
+
     return torch.from_numpy(array).to(device, non_blocking=True)

@@ -8,14 +8,12 @@ reads the folder gets scores as they were in the examples.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.encoding import pair_up
 from malmoi.tasks.examples import Scored
@@ -24,6 +22,10 @@ from malmoi.tasks.metrics import pearson, spearman
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.predictions import Score
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 class Scoring(Kind[Scored, Score]):

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 from malmoi.objectives.task import LossPart
 from malmoi.tasks.cutting import WordCut, learn_cut, read_cut, write_cut
 from malmoi.tasks.encoding import TextEncoder
@@ -30,6 +27,10 @@ from malmoi.tasks.predictions import TaggedSpan, Tagging
 from malmoi.tasks.ragged import Items, TaskBatch, encode_batch, lay_items, to_tensor
 from malmoi.tasks.reading import find_labels
 from malmoi.values import IGNORED
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 _NO_WORD = -1
 
@@ -107,6 +108,8 @@ class TagWords(Kind[Tagged, Tagging]):
         return {self.loss_name: int((batch.targets != IGNORED).sum())}
 
     def losses(self, model: Any, batch: TaskBatch, device: torch.device) -> dict[str, LossPart]:
+        from torch.nn import functional
+
         assert batch.targets is not None
         logits = self.outputs(model, batch, device).flatten(0, 1).float()  # (B · T, labels)
         targets = to_tensor(batch.targets, device).flatten()

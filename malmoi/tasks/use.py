@@ -6,25 +6,28 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import torch
-
-from malmoi.checkpoint.bundle import Bundle, load_bundle
+from malmoi.checkpoint.location import find_weights
 from malmoi.errors import MalmoiError
+from malmoi.features.onnx_names import choose_engine
 from malmoi.tasks.answering import take_threshold
 from malmoi.tasks.columns import TASK_NAMES, TaskName
 from malmoi.tasks.embedding import Contrast, Embedding
 from malmoi.tasks.examples import Choice, Classified, Question, Scored
 from malmoi.tasks.inference import predict
 from malmoi.tasks.kind import Kind
-from malmoi.tasks.kinds import choose_kind, find_seq_len, find_task, open_kind, take_for
+from malmoi.tasks.kinds import Model, choose_kind, find_task, find_vector_len, open_kind, take_for
 from malmoi.tasks.lengths import describe_cut
+from malmoi.tasks.onnx_model import OnnxModel
 from malmoi.tasks.predictions import Chosen, Classification, Reply, Similarity, Tagging
 from malmoi.tasks.tagging import TagWords
 from malmoi.text.given import Text, check_text, take_several, take_texts, take_texts_or_pairs
-from malmoi.training.distributed import choose_device
-from malmoi.training.memory import keep_buffers
+
+if TYPE_CHECKING:
+    import torch
+
+    from malmoi.checkpoint.bundle import Bundle
 
 _HEADED: tuple[TaskName, ...] = tuple(name for name in TASK_NAMES if name != "embed")
 
@@ -36,8 +39,12 @@ class OpenedTask:
     folder: Path
     task: TaskName
     kind: Kind[Any, Any]
-    bundle: Bundle
-    device: torch.device
+    bundle: Bundle | OnnxModel
+    device: torch.device | None  # None where ONNX Runtime computes
+
+    def find_files(self) -> list[Path]:
+        """Where the weights lie."""
+        return [self.bundle.model.path] if isinstance(self.bundle, OnnxModel) else find_weights(self.folder)
 
     def describe_cut(self) -> str | None:
         return tell_cut(self.bundle, self.kind)
@@ -45,7 +52,10 @@ class OpenedTask:
     def kind_for(self, examples: Sequence[Any]) -> Kind[Any, Any]:
         """The kind that fits these examples: vectors are judged by scores if there are any."""
         if self.task == "embed" and choose_kind("embed", examples, multi_label=False) is Contrast:
-            return Contrast(self.kind.tokenizer, None, self.kind.seq_len)
+            assert isinstance(self.kind, Embedding)
+            kind = Contrast(self.kind.tokenizer, None, self.kind.seq_len)
+            kind.use_folder(self.kind.sentence)
+            return kind
         return self.kind
 
 
@@ -53,11 +63,8 @@ def open_task(
     folder: Path, task: TaskName | None, seq_len: int | None, device: str | None, threshold: float | None = None
 ) -> OpenedTask:
     """The model in a folder, for its own task, for another one of that shape, or for comparing vectors."""
-    keep_buffers()
-    bundle = load_bundle(folder)
+    bundle, chosen = _open_model(folder, device)
     bundle.head = take_threshold(bundle.head, threshold)
-    chosen = choose_device(device)
-    bundle.model.to(chosen)
     if task == "embed":
         return OpenedTask(folder, "embed", _embedding(bundle, seq_len), bundle, chosen)
     if bundle.head is not None and task is not None:
@@ -71,7 +78,22 @@ def open_task(
     return OpenedTask(folder, own, open_kind(bundle, _HEADED, seq_len), bundle, chosen)
 
 
-def classify_texts(bundle: Bundle, texts: str | Iterable[Text]) -> Classification | list[Classification]:
+def _open_model(folder: Path, device: str | None) -> tuple[Bundle | OnnxModel, torch.device | None]:
+    if choose_engine(folder) == "onnx":
+        if device not in (None, "cpu"):
+            raise MalmoiError(f"--device {device}: {folder} holds an ONNX model, which runs on the processor.")
+        return OnnxModel(folder), None
+    from malmoi.checkpoint.bundle import load_bundle
+    from malmoi.training.distributed import choose_device
+    from malmoi.training.memory import keep_buffers
+
+    keep_buffers()
+    bundle, chosen = load_bundle(folder), choose_device(device)
+    bundle.model.to(chosen)
+    return bundle, chosen
+
+
+def classify_texts(bundle: Model, texts: str | Iterable[Text]) -> Classification | list[Classification]:
     """The label of each text, or of each pair of texts; of a single text its own."""
     kind = open_kind(bundle, ("classify", "pair"))
     given, is_single = take_texts_or_pairs(texts)
@@ -79,7 +101,7 @@ def classify_texts(bundle: Bundle, texts: str | Iterable[Text]) -> Classificatio
     return cast(Classification, answers[0]) if is_single else answers
 
 
-def score_texts(bundle: Bundle, texts: str | Iterable[Text]) -> float | list[float]:
+def score_texts(bundle: Model, texts: str | Iterable[Text]) -> float | list[float]:
     """The number a model gives each text, or each pair of texts; of a single text its own."""
     kind = open_kind(bundle, ("regress",))
     given, is_single = take_texts_or_pairs(texts)
@@ -87,7 +109,7 @@ def score_texts(bundle: Bundle, texts: str | Iterable[Text]) -> float | list[flo
     return cast(float, scores[0]) if is_single else scores
 
 
-def tag_texts(bundle: Bundle, texts: str | Iterable[str]) -> Tagging | list[Tagging]:
+def tag_texts(bundle: Model, texts: str | Iterable[str]) -> Tagging | list[Tagging]:
     """The tags and entities of each text, with the characters where they stand; of a single text its own."""
     kind = cast(TagWords, open_kind(bundle, ("tag",)))
     given, is_single = take_texts(texts)
@@ -95,7 +117,7 @@ def tag_texts(bundle: Bundle, texts: str | Iterable[str]) -> Tagging | list[Tagg
     return cast(Tagging, answers[0]) if is_single else answers
 
 
-def answer_question(bundle: Bundle, question: str, context: str, threshold: float | None = None) -> Reply:
+def answer_question(bundle: Model, question: str, context: str, threshold: float | None = None) -> Reply:
     """The piece of the context that answers the question."""
     kind = open_kind(bundle, ("answer",))
     kind.head = take_threshold(kind.head, threshold)
@@ -104,7 +126,7 @@ def answer_question(bundle: Bundle, question: str, context: str, threshold: floa
     return cast(Reply, reply)
 
 
-def choose_continuation(bundle: Bundle, prompt: str, choices: Iterable[str]) -> Chosen:
+def choose_continuation(bundle: Model, prompt: str, choices: Iterable[str]) -> Chosen:
     """The choice that goes best with the prompt."""
     kind = open_kind(bundle, ("choose",))
     given = take_several(choices, "a list of choices is needed")
@@ -115,7 +137,7 @@ def choose_continuation(bundle: Bundle, prompt: str, choices: Iterable[str]) -> 
     return cast(Chosen, chosen)
 
 
-def compare_texts(bundle: Bundle, first: str, second: str | Iterable[str]) -> Similarity | list[Similarity]:
+def compare_texts(bundle: Model, first: str, second: str | Iterable[str]) -> Similarity | list[Similarity]:
     """How alike a text is to another, or to each of several: by the model's own head where it scores pairs, else by the
     cosine of their vectors."""
     scores = find_task(bundle.head) == "regress"
@@ -131,17 +153,19 @@ def _take_apart(text: Text) -> tuple[str, str | None]:
     return (text, None) if isinstance(text, str) else text
 
 
-def _embedding(bundle: Bundle, seq_len: int | None) -> Embedding:
-    return Embedding(bundle.tokenizer, None, find_seq_len(bundle, "embed", seq_len))
+def _embedding(bundle: Model, seq_len: int | None) -> Embedding:
+    kind = Embedding(bundle.tokenizer, None, find_vector_len(bundle, seq_len))
+    kind.use_folder(bundle.sentence)
+    return kind
 
 
-def _answer(bundle: Bundle, kind: Kind[Any, Any], examples: Sequence[Any]) -> list[Any]:
-    answers = predict(kind, bundle.model, examples, next(bundle.model.parameters()).device)
+def _answer(bundle: Model, kind: Kind[Any, Any], examples: Sequence[Any]) -> list[Any]:
+    answers = predict(kind, bundle.model, examples, None)
     if cut := tell_cut(bundle, kind):
         warnings.warn(cut.partition("; --seq-len")[0] + ".", stacklevel=4)
     return answers
 
 
-def tell_cut(bundle: Bundle, kind: Kind[Any, Any]) -> str | None:
+def tell_cut(bundle: Model, kind: Kind[Any, Any]) -> str | None:
     """What of all that a kind has encoded was cut, in a sentence; None where nothing was."""
-    return describe_cut(kind.lengths, kind.seq_len, int(bundle.config.max_position_embeddings))
+    return describe_cut(kind.lengths, kind.seq_len, bundle.max_positions)

@@ -8,7 +8,7 @@ import transformers
 from models import SENTENCES, make_model, padded_inputs
 
 import malmoi
-from malmoi.blocks.heads import Head
+from malmoi.blocks.head import Head
 
 CLASSES = {
     "sequence": transformers.AutoModelForSequenceClassification,
