@@ -189,7 +189,7 @@ def train_trainer(lesson: Lesson, seed: int) -> dict[str, float]:
 
 def _prepare(lesson: Lesson, seed: int, world: Any) -> Any:
     from malmoi.checkpoint.bundle import load_bundle
-    from malmoi.tasks.finetuning import prepare_finetuning
+    from malmoi.tasks.finetuning import TaskData, prepare_finetuning
     from malmoi.tasks.options import FinetuningOptions
 
     options = FinetuningOptions(
@@ -202,14 +202,11 @@ def _prepare(lesson: Lesson, seed: int, world: Any) -> Any:
         seed=seed,
     )
     return prepare_finetuning(
-        SETS[lesson.task].task,
-        lesson.learned,
-        [],
+        TaskData(SETS[lesson.task].task, lesson.learned),
         load_bundle(_checkpoint()),
         options,
         world,
         model_name="minilm",
-        multi_label=False,
         tell=print,
     )
 

@@ -76,18 +76,15 @@ def finetune(
     held_out = [] if dev is None else list(read_examples(task, [dev], columns, labelled=True))
 
     from malmoi.checkpoint.bundle import load_bundle
+    from malmoi.tasks.finetuning import TaskData, prepare_finetuning
     from malmoi.tasks.finetuning import finetune as run
-    from malmoi.tasks.finetuning import prepare_finetuning
     from malmoi.training.distributed import join_world
 
     with join_world(device, threads) as world:
         tell = _teller(world)
-        prepared = prepare_finetuning(
-            *(task, learned, held_out, load_bundle(folder), options, world),
-            model_name=str(model),
-            multi_label=columns.multi_label,
-            tell=tell,
-        )
+        data = TaskData(task, learned, held_out, columns.multi_label)
+        bundle = load_bundle(folder)
+        prepared = prepare_finetuning(data, bundle, options, world, model_name=str(model), tell=tell)
         _follow(run(prepared, out, world, tell=tell), out, world, tell)
     return out / "model"
 

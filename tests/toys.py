@@ -8,7 +8,7 @@ from models import SMALL
 
 from malmoi.checkpoint.bundle import create_bundle
 from malmoi.tasks.examples import Answer, Choice, Classified, Question, Scored, Tagged
-from malmoi.tasks.finetuning import finetune, prepare_finetuning
+from malmoi.tasks.finetuning import TaskData, finetune, prepare_finetuning
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.text.tokenizer_training import train_tokenizer
 from malmoi.training.distributed import World
@@ -160,10 +160,11 @@ def prepare(name, *, count=192, bundle=None, told=None, model=None, **options):
     make, *_ = TASKS[name]
     options = {"epochs": 6, "batch_size": 16, "lr": 3e-3, "seed": 1, **options}
     return prepare_finetuning(
-        *(name_task(name), make(count=count), make(count=64, seed=9), bundle or make_bundle(**(model or {}))),
-        *(FinetuningOptions(**options), ALONE),
+        TaskData(name_task(name), make(count=count), make(count=64, seed=9), name == "several labels"),
+        bundle or make_bundle(**(model or {})),
+        FinetuningOptions(**options),
+        ALONE,
         model_name="toy",
-        multi_label=name == "several labels",
         tell=(told if told is not None else []).append,
     )
 

@@ -49,11 +49,7 @@ class Bundle:
     def save(self, folder: str | Path, facts: Mapping[str, object] | None = None) -> None:
         """Write a Hugging Face folder; `facts` are further lines for the table of its model card."""
         with writing(folder):
-            write_folder(
-                *(Path(folder), self.system, self.config, self.model, self.tokenizer, self.absent, facts or {}),
-                sentence=self.sentence,
-                head=self.head,
-            )
+            write_folder(Path(folder), self, facts or {})
 
     def change_head(self, head: Head | None, seed: int = 0) -> None:
         """Give the model another head for a task, or with None those of pre-training; fresh parts are in `absent`."""

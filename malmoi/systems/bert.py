@@ -184,7 +184,7 @@ class Bert(nn.Module):
         output_attentions: bool = False,
     ) -> EncoderOutput:
         layers = self.run_layers(
-            *(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, head_mask, output_attentions)
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, head_mask, output_attentions
         )
         hidden_states, attentions = zip(*layers, strict=True)
         return EncoderOutput(

@@ -29,7 +29,7 @@ from malmoi.tasks.lengths import describe_cut, fit_seq_len
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.ragged import Items
 from malmoi.tasks.reading import require_known_labels, require_trainable
-from malmoi.tasks.report import write_task_report
+from malmoi.tasks.report import Judgement, write_task_report
 from malmoi.training.distributed import World
 from malmoi.training.log import read_log
 from malmoi.training.loop import plan_rows
@@ -41,6 +41,16 @@ from malmoi.training.run import Ending, Interrupted, Progress, follow_run, open_
 _MISTAKES = 30
 _FREE = frozenset(f"{section}.{name}" for section in ("options", "training") for name in FREE)
 _LAYER = re.compile(r"layers\.(\d+)\.")
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """Examples to learn from and, if there are some, others to judge by (`dev`)."""
+
+    task: TaskName
+    examples: Sequence[Any]
+    dev: Sequence[Any] = ()
+    multi_label: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,20 +73,18 @@ class Finetuning:
 
 
 def prepare_finetuning(
-    task: TaskName,
-    examples: Sequence[Any],
-    dev: Sequence[Any],
+    data: TaskData,
     bundle: Bundle,
     options: FinetuningOptions,
     world: World,
     *,
     model_name: str,
-    multi_label: bool,
     tell: Callable[[str], None],
 ) -> Finetuning:
     """Fit the model with its head and encode the examples. Whatever is wrong is said here, before a run begins."""
+    task, examples, dev = data.task, data.examples, data.dev
     require_trainable(examples)
-    chosen = choose_kind(task, examples, multi_label=multi_label)
+    chosen = choose_kind(task, examples, multi_label=data.multi_label)
     if chosen.guess:
         tell(chosen.guess)
     if options.metric not in (None, *chosen.metrics):
@@ -240,21 +248,19 @@ def _finish(run: Finetuning, out: Path, world: World, ending: Ending, kept: int)
         "learned from": f"{run.description['data']['count']:,} examples",
         "steps": f"{ending.steps:,} of {run.training.batch_size} examples",
     }
-    confusion, mistakes, figures = None, [], {}
+    judgement = Judgement(kept)
     if run.dev:
         predictions = predict(kind, bundle.model, run.dev, world.device, run.options.precision, items=run.dev_items)
         figures = kind.measure(run.dev, predictions)
         facts["kept"] = f"the model after step {kept:,}, which did best on the examples held out"
         facts |= {f"held out: {name.replace('_', ' ')}": f"{value:.4f}" for name, value in figures.items()}
-        confusion = kind.confuse(run.dev, predictions)
         found = (kind.find_mistake(one, other) for one, other in zip(run.dev, predictions, strict=True))
         mistakes = sorted((one for one in found if one is not None), key=lambda one: -one.badness)[:_MISTAKES]
+        judgement = Judgement(kept, figures, kind.confuse(run.dev, predictions), mistakes)
     # What was fresh has been trained; the heads of pre-training do not fit an encoder that has learned something else.
     parts = {part for form in SYSTEMS[bundle.system].task_heads.values() for part in form.needs}
     unfit = SYSTEMS[bundle.system].heads.keys() - parts if kind.head is None else set[str]()
     bundle.absent = frozenset(unfit | (bundle.absent & parts if kind.head is None else set()))
     bundle.save(out / "model", facts)
     config = json.loads((out / "config.json").read_text("utf-8"))
-    write_task_report(
-        *(out, log, facts, confusion, mistakes, config), kept=kept, figures=figures, warning=ending.warn()
-    )
+    write_task_report(out, log, facts, judgement, config, ending.warn())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,25 +18,31 @@ _LARGEST_MATRIX = 40
 _SHOWN_CHARACTERS = 400
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """The model that is kept, after so many steps, on the examples held out; nothing but that if there are none."""
+
+    kept: int
+    figures: Mapping[str, float] = field(default_factory=dict)
+    confusion: tuple[list[str], NDArray[np.int64]] | None = None
+    mistakes: Sequence[Mistake] = ()
+
+
 def write_task_report(
     out: Path,
     log: list[dict[str, Any]],
     facts: Mapping[str, str],
-    confusion: tuple[list[str], NDArray[np.int64]] | None,
-    mistakes: Sequence[Mistake],
+    judgement: Judgement,
     config: dict[str, Any],
-    *,
-    kept: int,
-    figures: Mapping[str, float],
     warning: str = "",
 ) -> Path:
-    """Write `out/report.html`. The model in the folder is that after `kept` steps, and has these figures held out."""
+    """Write `out/report.html`."""
     sections = [make_table("What was trained", facts), arrange_charts(_charts(log))]
-    if confusion is not None and len(confusion[0]) <= _LARGEST_MATRIX:
-        sections.append(_matrix(*confusion))
-    if mistakes:
-        sections.append(_mistakes(mistakes))
-    return write_page(out, warning + _sum_up(len(log), kept, figures), sections, config)
+    if judgement.confusion is not None and len(judgement.confusion[0]) <= _LARGEST_MATRIX:
+        sections.append(_matrix(*judgement.confusion))
+    if judgement.mistakes:
+        sections.append(_mistakes(judgement.mistakes))
+    return write_page(out, warning + _sum_up(len(log), judgement.kept, judgement.figures), sections, config)
 
 
 def _sum_up(steps: int, kept: int, figures: Mapping[str, float]) -> str:

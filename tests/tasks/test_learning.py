@@ -12,7 +12,7 @@ from toys import ALONE, TASKS, prepare, run
 
 from malmoi import MalmoiError
 from malmoi.checkpoint.bundle import load_bundle
-from malmoi.tasks.finetuning import finetune, prepare_finetuning
+from malmoi.tasks.finetuning import TaskData, finetune, prepare_finetuning
 from malmoi.tasks.inference import predict, run_items
 from malmoi.tasks.options import FinetuningOptions
 from malmoi.tasks.ragged import cut_batch
@@ -114,9 +114,11 @@ def test_a_run_notices_other_weights_and_other_examples_held_out(tmp_path):
     others = [toys.sentiment(64, seed=8), [replace(one, place="elsewhere") for one in begun.dev]]
     prepared = [
         prepare_finetuning(
-            *("classify", toys.sentiment(32), dev, toys.make_bundle(), begun.options, ALONE),
+            TaskData("classify", toys.sentiment(32), dev),
+            toys.make_bundle(),
+            begun.options,
+            ALONE,
             model_name="toy",
-            multi_label=False,
             tell=print,
         )
         for dev in others
@@ -205,9 +207,11 @@ def test_rare_labels_count_more_when_balanced():
         one for one in toys.sentiment(200) if one.labels == ("나쁨",)
     ][:20]
     prepared = prepare_finetuning(
-        *("classify", examples, [], toys.make_bundle(), FinetuningOptions(class_weights="balanced"), ALONE),
+        TaskData("classify", examples),
+        toys.make_bundle(),
+        FinetuningOptions(class_weights="balanced"),
+        ALONE,
         model_name="toy",
-        multi_label=False,
         tell=print,
     )
     assert dict(zip(prepared.kind.labels, prepared.kind.head.settings["class_weights"], strict=True)) == {

@@ -10,7 +10,7 @@ import transformers
 from toys import ALONE
 
 import malmoi
-from malmoi.tasks.finetuning import finetune, prepare_finetuning
+from malmoi.tasks.finetuning import TaskData, finetune, prepare_finetuning
 from malmoi.tasks.inference import predict
 from malmoi.tasks.options import FinetuningOptions
 
@@ -23,9 +23,11 @@ def prepare(bundle=None, factor=1.0, shift=0.0, **options):
     options = {"epochs": 5, "batch_size": 16, "lr": 3e-3, "seed": 1, **options}
     learned, held_out = (far(toys.scores(count, seed), factor, shift) for count, seed in ((192, 0), (64, 9)))
     return prepare_finetuning(
-        *("regress", learned, held_out, bundle or toys.make_bundle(), FinetuningOptions(**options), ALONE),
+        TaskData("regress", learned, held_out),
+        bundle or toys.make_bundle(),
+        FinetuningOptions(**options),
+        ALONE,
         model_name="toy",
-        multi_label=False,
         tell=print,
     )
 
@@ -82,9 +84,11 @@ def test_resumed_and_learned_further_it_answers_scores(tmp_path):
 def test_similar_answers_scores(tmp_path):
     examples = [replace(one, score=one.score + 100) for one in toys.pairs(192, scored=True)]
     prepared = prepare_finetuning(
-        *("regress", examples, [], toys.make_bundle(), FinetuningOptions(epochs=4, lr=3e-3, batch_size=16), ALONE),
+        TaskData("regress", examples),
+        toys.make_bundle(),
+        FinetuningOptions(epochs=4, lr=3e-3, batch_size=16),
+        ALONE,
         model_name="toy",
-        multi_label=False,
         tell=print,
     )
     toys.run(prepared, tmp_path / "run")

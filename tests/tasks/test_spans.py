@@ -104,9 +104,11 @@ def test_shrunk_answers_are_said_before_training(tmp_path):
     told = []
     examples = [ask("학생이 서울 거리에서 노래를", " 서울 ", 3)] * 4
     toys.prepare_finetuning(
-        *("answer", examples, [], toys.make_bundle(), toys.FinetuningOptions(), toys.ALONE),
+        toys.TaskData("answer", examples),
+        toys.make_bundle(),
+        toys.FinetuningOptions(),
+        toys.ALONE,
         model_name="toy",
-        multi_label=False,
         tell=told.append,
     )
     assert any(one.startswith("4 answers begin or end in what is no token") for one in told)

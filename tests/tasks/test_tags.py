@@ -10,7 +10,7 @@ from toys import ALONE
 import malmoi
 from malmoi.tasks.entities import find_entities, find_scheme, mark
 from malmoi.tasks.examples import Tagged
-from malmoi.tasks.finetuning import prepare_finetuning
+from malmoi.tasks.finetuning import TaskData, prepare_finetuning
 from malmoi.tasks.inference import predict
 from malmoi.tasks.kinds import open_kind
 from malmoi.tasks.options import FinetuningOptions
@@ -48,9 +48,11 @@ def prepare(names, tell=print, **options):
     learned, held_out = (renamed(toys.tags(count, seed), names) for count, seed in ((192, 0), (64, 9)))
     options = {"epochs": 6, "batch_size": 16, "lr": 3e-3, "seed": 1, **options}
     return prepare_finetuning(
-        *("tag", learned, held_out, toys.make_bundle(), FinetuningOptions(**options), ALONE),
+        TaskData("tag", learned, held_out),
+        toys.make_bundle(),
+        FinetuningOptions(**options),
+        ALONE,
         model_name="toy",
-        multi_label=False,
         tell=tell,
     )
 
