@@ -10,9 +10,7 @@ from toys import prepare, run
 from malmoi.tasks.encoding import TextEncoder
 from malmoi.tasks.examples import Scored
 from malmoi.tasks.kinds import find_seq_len
-from malmoi.tasks.labelling import Labelling
 from malmoi.tasks.lengths import LengthMeter, choose_seq_len, cost_of, describe_cut
-from malmoi.tasks.tagging import TagWords
 
 
 @pytest.mark.parametrize(
@@ -104,8 +102,8 @@ def test_fine_tuning_follows_its_examples_and_says_what_it_cuts(tmp_path):
 
 def test_a_folder_that_says_nothing_is_read_to_its_limit():
     bundle = toys.make_bundle(max_position_embeddings=200)
-    assert find_seq_len(bundle, Labelling, None) == 200
-    assert find_seq_len(bundle, TagWords, None) == 128  # and on in windows
+    assert find_seq_len(bundle, "classify", None) == 200
+    assert find_seq_len(bundle, "tag", None) == 128  # and on in windows
 
 
 def test_dev_is_encoded_once(tmp_path, monkeypatch):
