@@ -14,7 +14,7 @@ def main(model: str, train: Path, /, *reviews: str, out: Path, options: malmoi.F
     """Learn, then judge."""
     columns = malmoi.Columns(text="document", label="label", format="tsv", skip_empty=True)
     folder = malmoi.finetune("classify", [train], model=model, out=out, columns=columns, options=options)
-    for review, judged in zip(reviews, malmoi.load(folder).classify(reviews), strict=True):
+    for review, judged in zip(reviews, malmoi.load(folder).classify(list(reviews)), strict=True):
         print(f"{judged.scores['1']:.0%} good: {review}")
 
 

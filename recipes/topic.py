@@ -16,7 +16,7 @@ def main(model: str, train: Path, /, *titles: str, out: Path, options: malmoi.Fi
     """Learn, then name."""
     columns = malmoi.Columns(text="title", label="topic_idx")
     folder = malmoi.finetune("classify", [train], model=model, out=out, columns=columns, options=options)
-    for title, judged in zip(titles, malmoi.load(folder).classify(titles), strict=True):
+    for title, judged in zip(titles, malmoi.load(folder).classify(list(titles)), strict=True):
         print(f"{TOPICS[int(judged.label)]} ({judged.scores[judged.label]:.0%}): {title}")
 
 

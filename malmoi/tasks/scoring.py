@@ -89,9 +89,11 @@ class Scoring(Kind[Scored, Score]):
         return {"score": prediction.score}
 
 
-@torch.no_grad()
 def _scale_head(model: Any, factor: float, shift: float) -> None:
     """Let the head answer `factor` times as much, and `shift` more."""
+    import torch
+
     output = model.task_head.output
-    output.weight.copy_(output.weight.double() * factor)
-    output.bias.copy_(output.bias.double() * factor + shift)
+    with torch.no_grad():
+        output.weight.copy_(output.weight.double() * factor)
+        output.bias.copy_(output.bias.double() * factor + shift)

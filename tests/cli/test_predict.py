@@ -17,7 +17,7 @@ def model(tmp_path_factory):
     def make(name):
         if name not in made:
             out = tmp_path_factory.mktemp("predict") / "run"
-            run(prepare(name, epochs=4, count=128), out)
+            run(prepare(name), out)
             made[name] = out / "model"
         return made[name]
 
@@ -60,7 +60,8 @@ def test_ids_and_columns_are_kept(malmoi, model, tmp_path):
 
 
 def test_quoted_texts(malmoi, model, refuses):
-    first, second = records(malmoi("predict", model("classify"), "훌륭한 영화를 보았다.", "끔찍한", "--keep", "text"))
+    texts = ("훌륭한 영화를 보았다.", "끔찍한 영화를 보았다.")
+    first, second = records(malmoi("predict", model("classify"), *texts, "--keep", "text"))
     assert (first["label"], first["text"], second["label"]) == ("좋음", "훌륭한 영화를 보았다.", "나쁨")
     assert "no file 끔찍한" in malmoi("predict", model("classify"), "끔찍한").stderr
     [answer] = records(malmoi("predict", model("answer"), "어디에서 그랬나요?", "할머니가 노래를 한강 편지를 들었다."))

@@ -61,7 +61,7 @@ def test_standard_input_trains_what_a_file_trains(malmoi, corpus, tmp_path, kind
 def test_nothing_is_overwritten_but_the_same_tokenizer_may_stand_there(malmoi, refuses, corpus, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("do not touch")
-    refuses("tokenizer", "train", corpus, "--vocab-size", 75, "--out", "mine", says=["--out", "mine", "other files"])
+    refuses("tokenizer", "train", corpus, "--vocab-size", 75, "--out", "mine", says=["--out mine exists already"])
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
     assert malmoi("tokenizer", "train", corpus, "--vocab-size", 75, "--out", "tok").returncode == 0
     saved = (tmp_path / "tok" / "tokenizer.json").read_bytes()

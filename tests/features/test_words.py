@@ -115,8 +115,7 @@ def test_words_of_the_user(small):
         (["밥을 먹었다"], [["밥을", ""]], "word 1 is ''"),
         (["밥을 먹었다"], [], "0 lists of words were given for 1 texts"),
         ([["밥을", " "]], None, "text 0: word 1 is ' '"),
-        ([["밥을", 3]], None, "word 1 is 3"),
-        ("밥을 먹었다", None, "a list of texts"),
+        ([["밥을", 3]], None, "word 1 is of type int"),
         (["밥\ud800"], None, "half a surrogate"),
     ],
 )
