@@ -39,7 +39,8 @@ def read_json(
     head, records = _look_ahead(_parse_each(texts, report.path, is_array))
     chosen: Sequence[str] = ()
     kinds = _unite([_kinds_of(one.record) for one in head if isinstance(one.record, dict)])
-    for line, text, record in records:
+    del head  # what may be large is not held longer than it is needed
+    for line, _, has_escapes, record in records:
         place = f"{report.path}, line {line}"
         try:
             if isinstance(record, MalmoiError):
@@ -53,7 +54,7 @@ def read_json(
                 values = [_look_up(record, name) for name in chosen]
                 # A field that may be left out.
                 values = [None if value is _MISSING else value for value in values]
-            if mend and "\\u" in text:
+            if mend and has_escapes:
                 values = [_without_surrogates(value) for value in values]
             cleaned = clean_value(values, place, mend_lines=mend_lines)
         except MalmoiError as mistake:
@@ -63,24 +64,29 @@ def read_json(
 
 
 class _Parsed(NamedTuple):
-    """A record with its line and the text it is written in; or what is wrong with it."""
+    """A record with its line, how long it is written, and whether with characters as numbers; or what is wrong with
+    it."""
 
     line: int
-    text: str
+    length: int
+    has_escapes: bool
     record: dict[str, Any] | MalmoiError
 
 
 def _parse_each(texts: Iterable[tuple[int, str]], name: str, is_array: bool) -> Iterator[_Parsed]:
     for line, text in texts:
         place = f"{name}, line {line}"
+        record: Any
         try:
             record = parse_json(text, place, line if is_array else None)
             if not isinstance(record, dict):
-                raise MalmoiError(f"{place}: a JSON object ({{…}}) is wanted here, not {name_kind(record)}")
+                record = MalmoiError(f"{place}: a JSON object ({{…}}) is wanted here, not {name_kind(record)}")
         except MalmoiError as mistake:
-            yield _Parsed(line, text, mistake)
-        else:
-            yield _Parsed(line, text, record)
+            record = mistake
+        parsed = _Parsed(line, len(text), "\\u" in text, record)
+        del text, record
+        yield parsed
+        del parsed
 
 
 def _look_ahead(records: Iterator[_Parsed]) -> tuple[list[_Parsed], Iterator[_Parsed]]:
@@ -90,7 +96,7 @@ def _look_ahead(records: Iterator[_Parsed]) -> tuple[list[_Parsed], Iterator[_Pa
     try:
         for one in records:
             head.append(one)
-            length += len(one.text)
+            length += one.length
             if len(head) == _RECORDS_LOOKED_AT or length >= HEAD_CHARACTERS:
                 break
     except MalmoiError as mistake:

@@ -36,12 +36,19 @@ def cut_lines(chunks: Iterable[str], name: str) -> Iterator[str]:
             )
         if len(lines) == 1:
             continue
-        yield "".join(pieces)
+        yield _take_all(pieces)
         yield from lines[1:-1]
         number += len(lines) - 1
         pieces, length = [lines[-1]], len(lines[-1])
     if length:
-        yield "".join(pieces)
+        yield _take_all(pieces)
+
+
+def _take_all(pieces: list[str]) -> str:
+    """The pieces joined. They are gone from the list, for they may be large."""
+    joined = "".join(pieces)
+    pieces.clear()
+    return joined
 
 
 def read_plain_text(chunks: Iterator[str], report: SourceReport, rule: str) -> Iterator[Document]:
