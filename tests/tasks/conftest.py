@@ -1,5 +1,7 @@
 """Write a file and read it as the examples of a task."""
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from malmoi import MalmoiError
@@ -31,3 +33,14 @@ def refusal(read):
         return sentence
 
     return run
+
+
+@pytest.fixture
+def make_parquet(tmp_path):
+    """The bytes of a Parquet file with these columns."""
+
+    def make(columns: dict) -> bytes:
+        pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "written")
+        return (tmp_path / "written").read_bytes()
+
+    return make
